@@ -36,6 +36,9 @@ use crate::{
 pub struct Method {
     /// Fresh processes for each case.
     pub forks: u32,
+    /// In how many turns over the whole plan they are taken: some of each case, then some more.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub turns: u32,
     /// Fewest repetitions in each process.
     pub repetitions_min: u32,
     /// Most repetitions in each process.
@@ -54,6 +57,15 @@ pub struct Method {
     /// A slowdown of every body, where a self-test asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planted: Option<Planted>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_one(turns: &u32) -> bool {
+    *turns == 1
 }
 
 /// Attempts where nobody says how many.

@@ -6,12 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Claim, Measured};
+use pagelab_record::{Claim, Measured, vocabulary::counter::PROCESSES};
 
 use crate::losses::KEPT_COLD;
-
-/// The counter of the processes that a record holds.
-const PROCESSES: &str = "processes_measured";
 
 /// What processes of one case answered so far.
 #[derive(Debug, Clone, Default)]

@@ -170,6 +170,7 @@ impl Planner {
         let forks = if workload.about().is_one_pass { 1 } else { forks };
         let method = Method {
             forks,
+            turns: entry.turns.get(),
             repetitions_min: entry.repetitions_min.get(),
             repetitions_max: Repetitions::MAX.get(),
             budget_ns: entry.budget.ns() / u64::from(forks),

@@ -343,8 +343,8 @@ impl Runner {
         let facts = environment::facts();
         let about_knobs = self.knobs.as_deref().map(Knobs::take_warnings).unwrap_or_default();
         if let Outcome::Measured(measured) = &mut outcome {
-            measured.warnings.append(&mut self.leftovers.borrow_mut());
-            measured.warnings.extend(about_knobs);
+            let leftovers = std::mem::take(&mut *self.leftovers.borrow_mut());
+            let mut warnings: Vec<String> = leftovers.into_iter().chain(about_knobs).collect();
             // What disturbs times says nothing where there are none, or only scripted ones.
             let is_scripted = matches!(planned.method.clock, ClockChoice::Scripted { .. });
             if !planned.is_one_pass() && !is_scripted {
@@ -352,8 +352,11 @@ impl Runner {
                     planned.needs().iter().filter_map(|need| need.overrules()).collect();
                 let told = |fact: &&Fact| !overruled.contains(&fact.key);
                 let facts: Vec<Fact> = facts.iter().filter(told).cloned().collect();
-                measured.warnings.extend(environment::warnings(&facts));
+                warnings.extend(environment::warnings(&facts));
             }
+            // Of a case that is measured in turns some are there already.
+            warnings.retain(|warning| !measured.warnings.contains(warning));
+            measured.warnings.append(&mut warnings);
         }
         Record {
             schema: schema::SCHEMA.to_owned(),

@@ -34,6 +34,8 @@ pub struct Entry {
     pub axes: Vec<(String, Vec<String>)>,
     /// Fresh processes for each case.
     pub forks: Forks,
+    /// In how many turns over all cases they are taken.
+    pub turns: Repetitions,
     /// Time for each case, over all its processes.
     pub budget: Seconds,
     /// Time after which a process counts as hung.
@@ -51,6 +53,7 @@ impl Entry {
             workload,
             axes,
             forks: Forks::of(5),
+            turns: Repetitions::of(1),
             budget: Seconds::of_ms(5_000),
             limit: Seconds::of_ms(60_000),
             repetitions_min: Repetitions::of(3),
@@ -111,7 +114,7 @@ pub fn parse(text: &str, known: Known) -> Result<Suite, String> {
     Ok(Suite { name, summary, published, entries })
 }
 
-const METHOD_KEYS: &str = "forks, budget, limit, repetitions-min, precision";
+const METHOD_KEYS: &str = "forks, turns, budget, limit, repetitions-min, precision";
 
 fn entry(case: &mut Table, defaults: &Entry, workloads: workload::Table) -> Result<Entry, String> {
     let mut entry = defaults.clone();
@@ -133,6 +136,7 @@ fn entry(case: &mut Table, defaults: &Entry, workloads: workload::Table) -> Resu
 
 fn take_method(table: &mut Table, entry: &mut Entry) -> Result<(), String> {
     take_number(table, "forks", &mut entry.forks)?;
+    take_number(table, "turns", &mut entry.turns)?;
     take_number(table, "repetitions-min", &mut entry.repetitions_min)?;
     take_number(table, "budget", &mut entry.budget)?;
     take_number(table, "limit", &mut entry.limit)?;

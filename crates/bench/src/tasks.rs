@@ -237,6 +237,7 @@ mod tests {
 
     const METHOD: Method = Method {
         forks: 1,
+        turns: 1,
         repetitions_min: 1,
         repetitions_max: 9,
         budget_ns: 1_000_000,

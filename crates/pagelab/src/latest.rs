@@ -18,7 +18,7 @@ use pagelab_record::{
     vocabulary::workload::TRIED,
 };
 
-use crate::output;
+use crate::{output, turns};
 
 /// The records that count.
 pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
@@ -77,7 +77,17 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
     // A cell of two arms that got more blocks, or a rung that got more rounds, goes on in a record
     // that holds those before it too.
     let goes_on = |record: &&Record| record.ab.is_some() || record.workload == TRIED;
-    let whole = |records: &[Record]| records.iter().filter(|record| !goes_on(record)).count();
+    // A case that is measured in turns goes on in a record with more processes.
+    let whole = |records: &[Record]| {
+        let mut seen: HashMap<_, u64> = HashMap::new();
+        let mut count = 0;
+        for record in records.iter().filter(|record| !goes_on(record)) {
+            let processes = turns::processes(record).unwrap_or(u64::MAX);
+            let before = seen.insert((record.key(), record.host.name()), processes);
+            count += usize::from(before.is_none_or(|before| processes <= before));
+        }
+        count
+    };
     let all = whole(&contents.records);
     contents.records = latest(std::mem::take(&mut contents.records));
     let cases = whole(&contents.records);

@@ -17,6 +17,7 @@ mod published;
 mod session;
 mod settings;
 mod trials;
+mod turns;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 

@@ -5,7 +5,10 @@
 //! plan's estimated time, so the ETA corrects itself; where a piece of work knows its own end, its
 //! own ETA stands beside.
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    ops::Range,
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagelab_bench::{
@@ -31,13 +34,15 @@ pub(crate) struct Progress {
     work: Work,
     cases: usize,
     done_ms: u64,
+    /// The first process of the case that is being measured now.
+    first: u32,
 }
 
 impl Progress {
     /// Starts drawing, or does not when `quiet`.
     pub(crate) fn start(plan: &Plan, quiet: bool) -> Self {
         let total = plan.cases.iter().map(estimated_ms).sum();
-        Self { work: Work::of(total, "", quiet), cases: plan.cases.len(), done_ms: 0 }
+        Self { work: Work::of(total, "", quiet), cases: plan.cases.len(), done_ms: 0, first: 0 }
     }
 
     /// A case has come one step farther.
@@ -47,7 +52,7 @@ impl Progress {
                 self.work.speed = Speed::default();
                 if let Some(bar) = &self.work.bar {
                     let forks = u64::from(planned.method.forks.max(1));
-                    let share = u64::from(process) * estimated_ms(planned) / forks;
+                    let share = u64::from(process - self.first) * estimated_ms(planned) / forks;
                     bar.set_message(visible(&brief(planned)));
                     bar.set_position(self.done_ms + share);
                     bar.tick();
@@ -66,12 +71,23 @@ impl Progress {
         }
     }
 
-    /// A case is done and its record is kept: whoever reads this line relies on it.
-    pub(crate) fn case(&mut self, index: usize, planned: &Planned, outcome: &str) {
-        self.done_ms += estimated_ms(planned);
+    /// Processes of a case from this one on are measured next.
+    pub(crate) fn begin(&mut self, first: u32) {
+        self.first = first;
+    }
+
+    /// These processes of a case are done.
+    pub(crate) fn part(&mut self, planned: &Planned, processes: Range<u32>) {
+        let forks = u64::from(planned.method.forks.max(1));
+        self.done_ms += estimated_ms(planned) * processes.len() as u64 / forks;
         if let Some(bar) = &self.work.bar {
             bar.set_position(self.done_ms);
-        } else if !self.work.quiet {
+        }
+    }
+
+    /// A case is done and its record is kept: whoever reads this line relies on it.
+    pub(crate) fn case(&mut self, index: usize, planned: &Planned, outcome: &str) {
+        if self.work.bar.is_none() && !self.work.quiet {
             output::warn(&format!("[{}/{}] {}: {outcome}", index + 1, self.cases, brief(planned)));
         }
         self.work.speed = Speed::default();

@@ -37,7 +37,7 @@ use crate::{
     latest::{latest, stated, tidy_up},
     output,
     progress::{self, Progress},
-    published,
+    published, turns,
 };
 
 /// What a run is called and where it goes.
@@ -162,6 +162,9 @@ impl Run {
         plan: &Plan,
         quiet: bool,
     ) -> Result<Exit, Failure> {
+        if plan.cases.iter().any(|planned| planned.method.turns > 1) {
+            return turns::measure(self, runner, plan, quiet);
+        }
         measure(runner, plan, quiet, &mut |record| self.keep(record))
     }
 
@@ -268,6 +271,7 @@ pub(crate) fn measure(
             Attempt::Done(record) => {
                 let outcome = progress::outcome(&record);
                 keep(*record)?;
+                progress.part(planned, 0..planned.method.forks);
                 progress.case(index, planned, &outcome);
             }
             Attempt::Interrupted => {

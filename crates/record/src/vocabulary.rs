@@ -232,6 +232,8 @@ pub mod counter {
     pub const PAGES_DEMOTED: &str = "pages_demoted";
     pub const COLD_PAGES: &str = "cold_pages";
     pub const COLD_ON_SLOW: &str = "cold_pages_on_slow";
+    /// Processes of the case that a record holds.
+    pub const PROCESSES: &str = "processes_measured";
     /// Turns of a loop that were planted into every measured body.
     pub const PLANTED_TURNS: &str = "planted_turns";
     /// How the capture of a program ended, as [`crate::walks::End`] numbers it, and its operations.

@@ -285,6 +285,7 @@ impl Survey {
     pub fn plan(&self, clock: ClockChoice) -> (Option<Planned>, Vec<Planned>) {
         let method = |repetitions: u32, budget_ns| Method {
             forks: 1,
+            turns: 1,
             repetitions_min: repetitions,
             repetitions_max: repetitions,
             budget_ns,

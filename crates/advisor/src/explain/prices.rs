@@ -279,6 +279,7 @@ fn add(plan: &mut Plan, row: Row, pairs: &[(&str, &str)], clock: ClockChoice) {
 fn method(clock: ClockChoice) -> Method {
     Method {
         forks: 3,
+        turns: 1,
         repetitions_min: 3,
         repetitions_max: 100,
         budget_ns: 100_000_000,

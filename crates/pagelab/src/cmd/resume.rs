@@ -1,7 +1,7 @@
 //! `pagelab resume`: go on where a run stopped; a finished case is never measured again.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -19,7 +19,7 @@ use pagelab_workloads::WORKLOADS;
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    history, lock, output, session, settings,
+    history, lock, output, session, settings, turns,
 };
 
 /// Continue a run after a crash, an interrupt or a reboot.
@@ -133,12 +133,19 @@ fn remaining(
     if methods.len() != header.plan.len() {
         return Err("the header's method and plan differ in length".to_owned());
     }
-    let done: HashSet<(&str, &Case)> =
-        records.iter().map(|record| (record.workload.as_str(), &record.case)).collect();
-    let is_done = |workload: &str, case: &Case| done.contains(&(workload, case));
+    // By the last record of each: one of a turn may hold some of its processes only.
+    let done: HashMap<(&str, &Case), Option<u64>> = records
+        .iter()
+        .map(|record| ((record.workload.as_str(), &record.case), turns::processes(record)))
+        .collect();
+    let is_done = |workload: &str, case: &Case, method: &Method| {
+        let processes = done.get(&(workload, case));
+        let is_whole = |count: &Option<u64>| count.is_none_or(|n| n >= u64::from(method.forks));
+        processes.is_some_and(|count| method.turns == 1 || is_whole(count))
+    };
     let mut plan = Plan::default();
     for ((workload, case), method) in header.plan.iter().zip(methods) {
-        if is_done(workload, case) {
+        if is_done(workload, case, &method) {
             continue;
         }
         if workload == explain::WORKLOAD {
@@ -150,7 +157,7 @@ fn remaining(
     // What prices the faults of a program is no part of the header: it follows from what was seen.
     let mut prices = explain::prices::of_run(header, records, clock).cases;
     let all = header.plan.len() + prices.len();
-    prices.retain(|planned| !is_done(planned.workload.name(), &planned.case));
+    prices.retain(|planned| !is_done(planned.workload.name(), &planned.case, &planned.method));
     plan.cases.extend(prices);
     Ok((plan, all))
 }

@@ -212,3 +212,29 @@ fn a_run_goes_on_with_another_kernel_and_says_so() {
     let boots: Vec<String> = lab.records("run").into_iter().map(|record| record.boot).collect();
     assert_eq!(boots, ["before".to_owned(), now]);
 }
+
+#[test]
+fn a_run_in_turns_goes_on_with_the_processes_that_are_left() {
+    let lab = Lab::new();
+    let case = |page: &str| format!("[[case]]\nworkload = 'fault/latency'\nsize = '8m'\n{page}\n");
+    let text = ["name = 'turns'\nsummary = 'x'\nforks = 4\nturns = 2\nbudget = 4\n".to_owned()]
+        .into_iter()
+        .chain(["kind = 'read'", "kind = 'write'"].map(case));
+    lab.file("turns.toml", text.collect::<String>());
+    let (run, _) = Live::halted(|| {
+        let _ = std::fs::remove_dir_all(lab.path("run"));
+        Live::start(&lab, &["run", "-q", "--suite", "./turns.toml", "-o", "run"])
+    });
+    signal("INT", run.pid());
+    run.end().exits(130);
+    lab.pagelab(&["resume", "run"]).exits(0).shows(&["2 valid"]);
+    let records = lab.records("run");
+    for record in &records[records.len() - 2..] {
+        let processes: BTreeSet<u32> =
+            measured(record).series.iter().map(|series| series.process).collect();
+        assert_eq!(processes, (0..4).collect(), "{}", key(record));
+        let first = |series: &&pagelab_record::Series| series.repetition == 0;
+        let arms = measured(record).series.iter().filter(first).count();
+        assert_eq!(arms % 4, 0, "{}: each process once", key(record));
+    }
+}

@@ -1,6 +1,8 @@
 #![expect(unsafe_code, reason = "a buffer for bulk stores is raw memory")]
 //! Buffers for the machine's own limits: clearing, copying and reading as fast as it can.
 
+use std::ops::Range;
+
 use crate::{
     Area, SysError, arch,
     loops::Stride,
@@ -63,21 +65,20 @@ impl Buffer {
         Ok(Self(area))
     }
 
-    /// Clears the first `bytes`, `passes` times.
-    pub fn clear(&mut self, bytes: usize, passes: u64, store: Store) {
+    /// Clears these bytes, multiples of 256, `passes` times.
+    pub fn clear(&mut self, part: Range<usize>, passes: u64, store: Store) {
         for _ in 0..passes {
-            self.0.clear(0, bytes, store);
+            self.0.clear(part.start, part.end, store);
         }
     }
 
-    /// Copies the first `bytes` from another buffer, `passes` times.
-    pub fn copy_from(&mut self, other: &Self, bytes: usize, passes: u64, store: Store) {
-        assert!(bytes <= self.0.layout().bytes(), "outside the buffer");
-        assert!(bytes <= other.0.layout().bytes(), "outside the other buffer");
-        let (to, from) = (self.0.base_ptr(), other.0.base_ptr());
+    /// Copies these bytes from another buffer, `passes` times.
+    pub fn copy_from(&mut self, other: &Self, part: Range<usize>, passes: u64, store: Store) {
+        let (to, from) = (self.at(&part), other.at(&part));
+        let bytes = part.len();
         for _ in 0..passes {
             match store {
-                // SAFETY: the bytes are the buffers' (asserted), two mappings at a page each.
+                // SAFETY: the bytes are the buffers' (asserted), two mappings, at multiples of 256.
                 Store::String => unsafe { arch::copy_string(to, from, bytes) },
                 // SAFETY: as above.
                 Store::NonTemporal => unsafe { arch::copy_nt(to, from, bytes) },
@@ -85,13 +86,23 @@ impl Buffer {
         }
     }
 
-    /// Loads the first `bytes`, `passes` times.
-    pub fn read(&self, bytes: usize, passes: u64) {
-        assert!(bytes <= self.0.layout().bytes(), "outside the buffer");
+    /// Loads these bytes, `passes` times.
+    pub fn read(&self, part: Range<usize>, passes: u64) {
+        let at = self.at(&part);
         for _ in 0..passes {
-            // SAFETY: the bytes are the buffer's (asserted), which is mapped at a page.
-            unsafe { arch::read_all(self.0.base_ptr(), bytes) };
+            // SAFETY: the bytes are the buffer's (asserted), at a multiple of 256.
+            unsafe { arch::read_all(at, part.len()) };
         }
+    }
+
+    /// Where a part of the buffer begins.
+    fn at(&self, part: &Range<usize>) -> *mut u8 {
+        assert!(
+            part.end <= self.0.layout().bytes() && part.start <= part.end,
+            "outside the buffer"
+        );
+        assert!(part.start.is_multiple_of(256), "{part:?} in blocks of 256");
+        self.0.base_ptr().wrapping_add(part.start)
     }
 
     /// The word at a byte offset, for verification outside the clock.
@@ -130,20 +141,20 @@ mod tests {
             &[Store::NonTemporal]
         };
         for store in stores {
-            for bytes in [256, 4096, 4096 + 768] {
+            for (from, bytes) in [(0, 256), (0, 4096), (256, 4096 + 768)] {
                 let (mut a, mut b) = (Buffer::new(8192).unwrap(), Buffer::new(8192).unwrap());
                 for at in (0..8192).step_by(8) {
                     a.set_word(at, at as u64 + 1);
                     b.set_word(at, 7);
                 }
-                b.copy_from(&a, bytes, 1, *store);
-                a.clear(bytes, 2, *store);
+                b.copy_from(&a, from..from + bytes, 1, *store);
+                a.clear(from..from + bytes, 2, *store);
                 for at in (0..8192).step_by(8) {
-                    let inside = at < bytes;
+                    let inside = (from..from + bytes).contains(&at);
                     assert_eq!(a.word(at), if inside { 0 } else { at as u64 + 1 }, "{store:?}");
                     assert_eq!(b.word(at), if inside { at as u64 + 1 } else { 7 }, "{store:?}");
                 }
-                a.read(bytes, 1);
+                a.read(from..from + bytes, 1);
             }
         }
     }

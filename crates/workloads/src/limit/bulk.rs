@@ -4,7 +4,7 @@
 //! Inside the clock are whole passes over the buffer, at least 64 MiB of them. Clearing is what a
 //! fault cannot avoid, so `clear` at `dram` is the ceiling that fault bandwidth is a share of.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, ops::Range, rc::Rc};
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Plain, Read, Trial,
@@ -24,6 +24,8 @@ const LEVEL: Param = Param::axis("level", Kind::Choice(Level::WORDS), "dram")
 
 /// Bytes that one observation covers at least.
 const BYTES_MIN: u64 = 64 << 20;
+/// Bytes of the part of a large buffer that a repetition works on.
+const PART_BYTES: usize = 128 << 20;
 
 words! {
     /// Which memory.
@@ -84,7 +86,10 @@ pub struct Asked {
 
 impl Asked {
     fn of(work: Work, case: &Case) -> Self {
-        Self { work, bytes: buffer_bytes(case.word("level")) }
+        let level = case.word("level");
+        // What a copy reads and what it writes are together as much as others work on.
+        let halves = if work == Work::Copy && level == Level::Dram { 2 } else { 1 };
+        Self { work, bytes: buffer_bytes(level) / halves }
     }
 }
 
@@ -105,7 +110,8 @@ impl Experiment for Asked {
         super::pin()?;
         let Self { work, bytes } = *self;
         let from = if work == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
-        let buffers = Rc::new(RefCell::new(Buffers { to: Buffer::new(narrow(bytes))?, from }));
+        let to = Buffer::new(narrow(bytes))?;
+        let buffers = Rc::new(RefCell::new(Buffers { to, from, part: 0..0 }));
         let arms: &[(&str, Store)] = match work {
             Work::Clear => &[("rep-stosb", Store::String), ("nt-store", Store::NonTemporal)],
             Work::Copy => &[("rep-movsb", Store::String), ("nt-copy", Store::NonTemporal)],
@@ -118,7 +124,6 @@ impl Experiment for Asked {
                 store: *store,
                 buffers: Rc::clone(&buffers),
                 bytes,
-                rounds: BYTES_MIN.div_ceil(bytes),
                 own_faults: 0,
                 is_right: false,
             })
@@ -154,7 +159,6 @@ struct Passes {
     store: Store,
     buffers: Rc<RefCell<Buffers>>,
     bytes: u64,
-    rounds: u64,
     own_faults: u64,
     /// Whether the words of the last run were right: one that is wrong is never taken again.
     is_right: bool,
@@ -164,6 +168,17 @@ struct Passes {
 struct Buffers {
     to: Buffer,
     from: Option<Buffer>,
+    /// What the next repetition works on.
+    part: Range<usize>,
+}
+
+impl Buffers {
+    /// Goes on to the next part of so many bytes, so that all others lie between two turns of one.
+    fn turn(&mut self, bytes: usize) {
+        let length = bytes.min(PART_BYTES);
+        let start = if self.part.end + length > bytes { 0 } else { self.part.end };
+        self.part = start..start + length;
+    }
 }
 
 /// What the source of a copy holds, so that a copy that did not happen is noticed.
@@ -175,9 +190,10 @@ impl Trial for Passes {
     }
 
     fn reset(&mut self) -> Result<(), Error> {
-        let last = narrow(self.bytes) - 8;
-        let Buffers { to, from } = &mut *self.buffers.borrow_mut();
-        for at in [0, last] {
+        let buffers = &mut *self.buffers.borrow_mut();
+        buffers.turn(narrow(self.bytes));
+        let Buffers { to, from, part } = buffers;
+        for at in [part.start, part.end - 8] {
             to.set_word(at, !PATTERN);
             if let Some(from) = from {
                 from.set_word(at, PATTERN);
@@ -191,15 +207,19 @@ impl Trial for Passes {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Self { work, store, rounds, .. } = self;
-        let Buffers { to, from } = &mut *self.buffers.borrow_mut();
-        let (bytes, total) = (narrow(self.bytes), self.bytes * *rounds);
+        let Self { work, store, .. } = *self;
+        let Buffers { to, from, part } = &mut *self.buffers.borrow_mut();
+        let bytes = part.len() as u64;
+        let rounds = BYTES_MIN.div_ceil(bytes);
+        let part = || part.clone();
         self.own_faults = match (work, from) {
-            (Work::Copy, Some(from)) => meter.time("copy", *rounds, total, || {
-                to.copy_from(from, bytes, *rounds, *store);
+            (Work::Copy, Some(from)) => meter.time("copy", rounds, bytes * rounds, || {
+                to.copy_from(from, part(), rounds, store);
             }),
-            (Work::Read, _) => meter.time("read", *rounds, total, || to.read(bytes, *rounds)),
-            _ => meter.time("clear", *rounds, total, || to.clear(bytes, *rounds, *store)),
+            (Work::Read, _) => {
+                meter.time("read", rounds, bytes * rounds, || to.read(part(), rounds))
+            }
+            _ => meter.time("clear", rounds, bytes * rounds, || to.clear(part(), rounds, store)),
         };
         Ok(())
     }
@@ -210,9 +230,9 @@ impl Trial for Passes {
             Work::Copy => PATTERN,
             Work::Read => !PATTERN,
         };
-        let last = narrow(self.bytes) - 8;
-        let to = &self.buffers.borrow().to;
-        let wrong = [0, last].into_iter().filter(|at| to.word(*at) != expected).count();
+        let Buffers { to, part, .. } = &*self.buffers.borrow();
+        let wrong =
+            [part.start, part.end - 8].into_iter().filter(|at| to.word(*at) != expected).count();
         self.is_right = wrong == 0;
         witness.expect("first and last words that are not as they should be", 0, wrong as u64);
         witness.expect("page faults of the loop", 0, self.own_faults);

@@ -138,7 +138,7 @@ pub(super) fn fastest(bytes: usize) -> Result<Store, Error> {
         .filter(|store| *store == Store::NonTemporal || pagelab_sys::arch::HAS_STRING_STORE);
     let timed = stores.map(|store| {
         let start = monotonic_raw_ns();
-        buffer.clear(bytes, 2, store);
+        buffer.clear(0..bytes, 2, store);
         (monotonic_raw_ns() - start, store)
     });
     Ok(timed.min_by_key(|(ns, _)| *ns).map_or(Store::NonTemporal, |(_, store)| store))
