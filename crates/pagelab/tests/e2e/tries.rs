@@ -1,5 +1,6 @@
 //! `pagelab try`: programs that take larger pages, that do not, and that do not run well.
 
+mod advised;
 mod attached;
 mod fitted;
 mod odd;

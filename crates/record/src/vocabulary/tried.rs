@@ -68,7 +68,9 @@ pub const LOOKS: &str = "looks";
 pub const ELIGIBLE: &str = "eligible_bytes";
 /// Faults of the machine that wanted a large page and found none free.
 pub const FALLBACKS: &str = "thp_fault_fallbacks";
-/// Those of them for which a memory cgroup had no room (Linux 5.8).
+/// Pages of 2 MiB that khugepaged, or an advice to collapse, joined on the machine.
+pub const JOINED: &str = "thp_collapses";
+/// Those of the fallbacks for which a memory cgroup had no room (Linux 5.8).
 pub const UNCHARGED: &str = "thp_fault_fallbacks_charge";
 /// Processes in whose environment what the rung sets was missing.
 pub const STRIPPED: &str = "processes_without_environment";

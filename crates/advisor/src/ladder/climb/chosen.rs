@@ -12,7 +12,11 @@ use pagelab_record::{
 use super::{Climb, Rung, planner::ESSENTIAL, priority};
 use crate::{
     explain,
-    ladder::course::{self, Rounds},
+    ladder::{
+        course::{self, Rounds},
+        facts::OTHERS,
+        rungs::Only,
+    },
 };
 
 /// A variant that took this much longer than the program as set up runs in no second round.
@@ -27,6 +31,13 @@ impl Climb<'_> {
             Outcome::Measured(measured) if measured.is_valid() => Some(measured),
             _ => None,
         });
+        let comes_whole = priority::late(watched) == Some(0.0);
+        for Rung { offer, tally, .. } in &mut self.rungs {
+            let is_named = self.named.contains(&offer.rung.name);
+            if offer.start.only == Only::Late && comes_whole && !is_named {
+                tally.settled.get_or_insert_with(nothing_late);
+            }
+        }
         let gain = |at: &usize| {
             let rung = &self.rungs[*at].offer.rung;
             let is_named = self.named.contains(&rung.name);
@@ -179,6 +190,13 @@ impl Climb<'_> {
             judged.iter().flatten().all(|judged| judged.verdict != Verdict::Inconclusive)
         })
     }
+}
+
+/// Why nobody waits for khugepaged.
+fn nothing_late() -> Outcome {
+    let need =
+        "a program whose memory comes page by page where no page of 2 MiB can: none was seen";
+    Outcome::Skipped { need: need.to_owned(), cure: OTHERS.to_owned() }
 }
 
 /// The first base and the best variant, then the other bases and variants.

@@ -51,6 +51,9 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
     let is_base = tried.base() == base;
     json!({
         "rung": row.rung.name,
+        "id": row.rung.name,
+        "setting": row.rung.setting,
+        "undo": row.rung.undo,
         "reach": row.rung.reach,
         "rounds": row.rounds,
         "rounds_compared": row.came.len(),

@@ -10,7 +10,7 @@ use pagelab_record::{
     asked::{Reach, Rung},
     stats,
     units::display_bytes,
-    vocabulary::tried,
+    vocabulary::{knob, tried},
 };
 
 use crate::{At, Entry, Quantity, Time};
@@ -128,6 +128,13 @@ fn why_not(rung: &Rung, entry: &Entry) -> String {
             "no free block was found".to_owned()
         };
         return format!("{why}: {fallbacks} faults of the machine fell back");
+    }
+    if rung.name == knob::KHUGEPAGED {
+        let joined = counter(tried::JOINED);
+        return format!(
+            "khugepaged joined {joined} pages of {page} on this machine meanwhile, and none of them \
+             was seen in it: there was nothing to join, or no pass had come by at the last look"
+        );
     }
     if counter(tried::ELIGIBLE) == 0 {
         return format!("no mapping of it may have {page}: they are too small, or it did not ask");
