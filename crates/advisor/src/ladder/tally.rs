@@ -37,6 +37,16 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Notes that a run was ended after so many nanoseconds, because it took too long.
+    pub(super) fn late(&mut self, ns: u64) {
+        self.counters.insert(tried::LATE_NS.to_owned(), ns);
+    }
+
+    /// Whether no more is run of it.
+    pub fn is_over(&self) -> bool {
+        self.settled.is_some() || self.counters.contains_key(tried::LATE_NS)
+    }
+
     /// Elapsed nanoseconds by round.
     pub fn elapsed(&self) -> &[(u32, u64)] {
         &self.elapsed_ns

@@ -6,6 +6,7 @@ mod fitted;
 mod odd;
 mod own;
 mod preloaded;
+mod undisturbed;
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -62,6 +62,9 @@ pub const MAPPING: &str = "mapping/";
 pub const SAMPLES: &str = "samples";
 pub const BLIND: &str = "blind_samples";
 pub const PROCESSES: &str = "processes";
+/// Nanoseconds after which a run was ended, for it took much longer than the program as set up, or
+/// all that was left of the budget.
+pub const LATE_NS: &str = "ended_after_ns";
 /// How often the verdict was looked at.
 pub const LOOKS: &str = "looks";
 /// Bytes of mappings that might have had such a page, by the kernel's word.

@@ -281,6 +281,29 @@ fn leave_it_as_it_is_means_that_intervals_exclude_a_gain() {
 }
 
 #[test]
+fn a_variant_that_took_too_long_is_a_loser_and_no_failure() {
+    let all = two_variants(1_002, 12);
+    let report = asked_with(&all, |record| {
+        if record.case.get("rung") != Some("thp-always") {
+            return;
+        }
+        let Outcome::Measured(measured) = &mut record.outcome else { unreachable!("measured") };
+        measured.series.clear();
+        measured.counters = [(tried::LATE_NS.to_owned(), 7_500_000_000)].into();
+    });
+    let text = flat(&report);
+    let said = "too slow: thp-always: took longer than 7.50 s, and was ended; as set up it takes";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("Leave it as it is"), "it is tried: {text}");
+    assert!(text.contains("Its output was the same in every run."), "{text}");
+    let told = verdict(&report);
+    let mine = told["rungs"].as_array().unwrap().iter().find(|rung| rung["id"] == "thp-always");
+    let mine = mine.unwrap();
+    assert_eq!((&mine["took"], mine["longer_than_ns"].as_f64()), (&"too-slow".into(), Some(7.5e9)));
+    assert!(told["untried"].as_array().unwrap().is_empty());
+}
+
+#[test]
 fn what_no_interval_excludes_is_undecided_and_names_the_best_and_what_would_decide_it() {
     let report = reported(&two_variants(300, 3), false, &[]);
     let text = flat(&report);

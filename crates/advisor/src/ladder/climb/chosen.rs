@@ -56,7 +56,7 @@ impl Climb<'_> {
     /// The variants that may run in the next round of the screen, the essential ones first:
     /// without those that lost clearly before.
     pub(super) fn in_question(&self) -> Vec<usize> {
-        let settled = |at: &usize| self.rungs[*at].tally.settled.is_some();
+        let settled = |at: &usize| self.rungs[*at].tally.is_over();
         let lost = |at: &usize| {
             let rung = &self.rungs[*at];
             let base = self.base().map(|base| base.tally.goal());
@@ -78,7 +78,7 @@ impl Climb<'_> {
         let base = self.bases().into_iter().take(1);
         let others = self.ordered.iter().copied().filter(never_ran);
         let members: Vec<usize> =
-            base.chain(others).filter(|at| self.rungs[*at].tally.settled.is_none()).collect();
+            base.chain(others).filter(|at| !self.rungs[*at].tally.is_over()).collect();
         let many = self.planner.prefix(&members, 1, left / 2, 0);
         let is_of_use = self.ranked().is_empty() && many >= ESSENTIAL;
         if is_of_use { members[..many].to_vec() } else { Vec::new() }
@@ -112,7 +112,7 @@ impl Climb<'_> {
     /// Those of them that run here.
     pub(super) fn always(&self) -> Vec<usize> {
         let mut bases = self.bases();
-        bases.retain(|at| self.rungs[*at].tally.settled.is_none() && took(&self.rungs[*at]));
+        bases.retain(|at| !self.rungs[*at].tally.is_over() && took(&self.rungs[*at]));
         bases
     }
 
@@ -122,7 +122,7 @@ impl Climb<'_> {
         let always = self.always();
         let others = (0..self.rungs.len()).filter(|at| {
             let rung = &self.rungs[*at];
-            !always.contains(at) && rung.tally.settled.is_none() && took(rung)
+            !always.contains(at) && !rung.tally.is_over() && took(rung)
         });
         let rounds = |at: usize| {
             let rung = &self.rungs[at];

@@ -26,6 +26,8 @@ pub(super) enum Took {
     No(String),
     /// Nobody could see; why.
     Unseen(String),
+    /// It took longer than so many nanoseconds, and was ended.
+    Late(f64),
     /// It was not run to an end.
     NotRun,
 }
@@ -33,6 +35,9 @@ pub(super) enum Took {
 impl Took {
     /// Of the rounds in which they came.
     pub(super) fn of(rung: &Rung, entry: &Entry, came: &BTreeSet<u32>) -> Self {
+        if let Some(ns) = entry.counter(tried::LATE_NS) {
+            return Self::Late(ns as f64);
+        }
         let rounds = super::values(entry, tried::ELAPSED, Clock::Wall).len();
         if rounds == 0 {
             return Self::NotRun;
