@@ -95,13 +95,12 @@ impl Climb<'_> {
                 return Ok(None);
             }
         };
-        let before = held::wrong(&offer.start);
+        let mut wrong = held::wrong(&offer.start);
         let blocks =
             held::broken_up(fragments).map_err(|error| Ended::Memory(error.to_string()))?;
-        // What is broken up is to stay so.
-        let is_fragmented = !fragments.is_empty();
         let most = facts.whole.max(tally.peak().unwrap_or(0));
-        let warm = if is_fragmented { None } else { warmed(most, facts.elapsed_ns) };
+        // What is broken up is to stay so.
+        let warm = if fragments.is_empty() { warmed(most, facts.elapsed_ns) } else { None };
         let last_ns = tally.elapsed().last().map(|(_, ns)| *ns);
         let run = Run {
             program,
@@ -115,7 +114,7 @@ impl Climb<'_> {
             is_watched: false,
         };
         let came = run.once(streams);
-        let after = held::wrong(&offer.start);
+        wrong.extend(held::wrong(&offer.start));
         drop(held);
         let changed = self.settings.disturbed(&Settings::of_faults());
         if changed.is_some() && !matches!(came, Err(Stopped::Interrupted)) {
@@ -133,8 +132,7 @@ impl Climb<'_> {
                 tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
                 for (path, _) in &offer.start.settings {
                     let path = path.display().to_string();
-                    let is_wrong = before.contains(&path) || after.contains(&path);
-                    tally.setting(&path, is_wrong);
+                    tally.setting(&path, wrong.contains(&path));
                 }
             }
             (Err(Stopped::Interrupted), _) => return Err(Ended::Interrupted),

@@ -137,8 +137,8 @@ fn why_not(rung: &Rung, entry: &Entry) -> String {
     if rung.name == knob::KHUGEPAGED {
         let joined = counter(tried::JOINED);
         return format!(
-            "khugepaged joined {joined} pages of {page} on this machine meanwhile, and none of them \
-             was seen in it: there was nothing to join, or no pass had come by at the last look"
+            "khugepaged joined {joined} pages of {page} on this machine meanwhile, and none of \
+             them was seen in it: nothing was there to join, or no pass came before the last look"
         );
     }
     if counter(tried::ELIGIBLE) == 0 {
