@@ -31,7 +31,8 @@ impl Climb<'_> {
             Outcome::Measured(measured) if measured.is_valid() => Some(measured),
             _ => None,
         });
-        let comes_whole = priority::late(watched) == Some(0.0);
+        // Less than a page of 2 MiB is no reason to wait for khugepaged; every program has some.
+        let comes_whole = priority::late(watched).is_some_and(|pages| pages < 512.0);
         for Rung { offer, tally, .. } in &mut self.rungs {
             let is_named = self.named.contains(&offer.rung.name);
             if offer.start.only == Only::Late && comes_whole && !is_named {

@@ -41,7 +41,8 @@ impl Late {
 
 /// khugepaged at work soon.
 pub(super) fn late(measured: &Measured) -> Option<Knob> {
-    let late = Late::of(measured)?;
+    // Every program has a few.
+    let late = Late::of(measured).filter(|late| late.pages >= PAGES)?;
     let files = KHUGEPAGED.map(|(file, value)| thp_file(&format!("khugepaged/{file}"), value));
     let way = [thp_file("enabled", "always")].into_iter().chain(files).collect();
     let blocks = late.blocks;
