@@ -13,12 +13,12 @@ use std::{
 
 use pagelab_bench::plan;
 use pagelab_record::{
-    Nature, Record,
+    Nature, Outcome, Record,
     journal::{Contents, Damage},
-    vocabulary::workload::TRIED,
+    vocabulary::{counter::PROCESSES, workload::TRIED},
 };
 
-use crate::{output, turns};
+use crate::output;
 
 /// The records that count.
 pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
@@ -82,7 +82,7 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
         let mut seen: HashMap<_, u64> = HashMap::new();
         let mut count = 0;
         for record in records.iter().filter(|record| !goes_on(record)) {
-            let processes = turns::processes(record).unwrap_or(u64::MAX);
+            let processes = processes(record).unwrap_or(u64::MAX);
             let before = seen.insert((record.key(), record.host.name()), processes);
             count += usize::from(before.is_none_or(|before| processes <= before));
         }
@@ -96,6 +96,14 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
         output::warn(&format!(
             "warning: {path}: {all} records are of {cases} cases: the last record of each counts"
         ));
+    }
+}
+
+/// How many processes a record holds, where it was measured.
+pub(crate) fn processes(record: &Record) -> Option<u64> {
+    match &record.outcome {
+        Outcome::Measured(measured) => measured.counters.get(PROCESSES).copied(),
+        _ => None,
     }
 }
 

@@ -4,7 +4,6 @@
 //! the next case starts, so whatever ends the run, what was done can be read and resumed.
 
 use std::{
-    collections::HashMap,
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
@@ -13,9 +12,9 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use pagelab_bench::{
-    inputs::Supplied,
-    plan::Plan,
-    runner::{Attempt, Runner},
+    partial::Partial,
+    plan::{Plan, Planned},
+    runner::Runner,
 };
 use pagelab_record::{
     Outcome, Record, RunHeader,
@@ -24,20 +23,13 @@ use pagelab_record::{
     vocabulary::workload::TRIED,
 };
 use pagelab_report::Report;
-use pagelab_sys::{
-    files::folder::Folder,
-    machine::environment,
-    process::{catch_interrupts, interrupted},
-    time::unix_seconds,
-};
+use pagelab_sys::{files::folder::Folder, machine::environment, time::unix_seconds};
 
 use crate::{
     exit::{Exit, Failure},
     history::{self, RUNS},
     latest::{latest, stated, tidy_up},
-    output,
-    progress::{self, Progress},
-    published, turns,
+    output, published, turns,
 };
 
 /// What a run is called and where it goes.
@@ -162,10 +154,12 @@ impl Run {
         plan: &Plan,
         quiet: bool,
     ) -> Result<Exit, Failure> {
-        if plan.cases.iter().any(|planned| planned.method.turns > 1) {
-            return turns::measure(self, runner, plan, quiet);
-        }
-        measure(runner, plan, quiet, &mut |record| self.keep(record))
+        let done = self.records.clone();
+        let begun = |planned: &Planned| turns::begun(&done, planned);
+        let keep = &mut |record| self.keep(record);
+        let (end, begun) = turns::measure(runner, plan, &begun, quiet, keep)?;
+        begun.into_iter().try_for_each(keep)?;
+        Ok(end)
     }
 
     /// Writes the page of the run.
@@ -251,36 +245,7 @@ pub(crate) fn measure(
     quiet: bool,
     keep: &mut dyn FnMut(Record) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
-    catch_interrupts();
-    let mut progress = Progress::start(plan, quiet);
-    let mut end = Exit::Good;
-    // What was made for a case is kept until the last one that needs it.
-    let needing = plan.cases.iter().enumerate();
-    let last_need: HashMap<Supplied, usize> =
-        needing.filter_map(|(index, planned)| Some((planned.supply()?, index))).collect();
-    for (index, planned) in plan.cases.iter().enumerate() {
-        runner.keep_supplies(|supply| last_need.get(supply).is_some_and(|last| *last >= index));
-        let attempt = if interrupted() {
-            Attempt::Interrupted
-        } else {
-            runner
-                .run(planned, &mut |step| progress.step(planned, step))
-                .map_err(Failure::internal)?
-        };
-        match attempt {
-            Attempt::Done(record) => {
-                let outcome = progress::outcome(&record);
-                keep(*record)?;
-                progress.part(planned, 0..planned.method.forks);
-                progress.case(index, planned, &outcome);
-            }
-            Attempt::Interrupted => {
-                end = Exit::Interrupted;
-                break;
-            }
-        }
-    }
-    progress.finish();
+    let (end, _) = turns::measure(runner, plan, &|_| Partial::default(), quiet, keep)?;
     Ok(end)
 }
 

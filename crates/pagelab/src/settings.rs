@@ -1,8 +1,9 @@
 //! The machine's settings, taken for a run: by a runner of cases, or by a command of its own.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use pagelab_bench::{plan::Planned, runner::Runner};
+use pagelab_record::advice::THP;
 use pagelab_sys::{
     knobs::{self, KnobError, Knobs, WATCHDOG_COMMAND, patiently},
     process::{child, interrupted},
@@ -59,6 +60,16 @@ pub(crate) fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
         Knobs::acquire(&place, run, watchdog)
     });
     taken?.map_err(refused)
+}
+
+/// Waits while another run has the settings changed that decide which pages a program gets: what a
+/// program does under them is not what it does on this machine.
+///
+/// # Errors
+/// When they still are when the `patience` is over.
+pub(crate) fn undisturbed(patience: Duration) -> Result<(), Failure> {
+    let place = knobs::Place::machine();
+    waited(patience, || knobs::unchanged_below(&place, Path::new(THP)))?.map_err(refused)
 }
 
 /// Why the settings cannot be had; where another run holds them, with the flag that waits.

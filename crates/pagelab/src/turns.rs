@@ -1,15 +1,18 @@
-//! A plan that is measured in turns: some processes of every case, then some more of every case.
+//! The loop over the cases of a plan: some processes of every case, then some more of every case.
 //!
 //! A machine drifts, and a neighbour comes for some seconds. Processes of one case that lie apart
 //! in time share that with all others, so that two runs differ by less. Records come in the last
-//! turn; an interrupt keeps what each case has so far, and `resume` goes on with that.
+//! turn; most plans have one, which takes all processes of a case one after the other.
+
+use std::collections::HashMap;
 
 use pagelab_bench::{
+    inputs::Supplied,
     partial::Partial,
     plan::{Plan, Planned},
     runner::{Came, Runner},
 };
-use pagelab_record::{Outcome, Record, vocabulary::counter::PROCESSES};
+use pagelab_record::{Outcome, Record};
 use pagelab_sys::{
     machine::environment,
     process::{catch_interrupts, interrupted},
@@ -18,30 +21,35 @@ use pagelab_sys::{
 use crate::{
     exit::{Exit, Failure},
     progress::{self, Progress},
-    session::Run,
 };
 
-/// Runs the cases of a plan; those of which a record of this boot holds some processes go on with
-/// the next. What a case needs made is kept until the end.
+/// Runs the cases of a plan and hands every record to `keep`, which must not lose it. `begun` has
+/// what was measured of each case before. Returns how it ended and, after an interrupt, a record of
+/// each case that has some of its processes.
 ///
 /// # Errors
 /// When a process cannot be started or a record cannot be kept.
 pub(crate) fn measure(
-    run: &mut Run,
     runner: &Runner,
     plan: &Plan,
+    begun: &dyn Fn(&Planned) -> Partial,
     quiet: bool,
-) -> Result<Exit, Failure> {
+    keep: &mut dyn FnMut(Record) -> Result<(), Failure>,
+) -> Result<(Exit, Vec<Record>), Failure> {
     catch_interrupts();
     let mut progress = Progress::start(plan, quiet);
     // None where nothing is left to measure.
-    let begun = |planned: &Planned| Some(begun(&run.records, planned));
-    let mut partials: Vec<Option<Partial>> = plan.cases.iter().map(begun).collect();
+    let mut partials: Vec<_> = plan.cases.iter().map(|planned| Some(begun(planned))).collect();
     let turns = plan.cases.iter().map(|planned| planned.method.turns).max().unwrap_or(1);
     let cases = plan.cases.iter().enumerate();
+    // What was made for a case is kept until the last one that needs it.
+    let last_need: HashMap<Supplied, usize> =
+        cases.clone().filter_map(|(index, planned)| Some((planned.supply()?, index))).collect();
     for (turn, (index, planned)) in
         (1..=turns).flat_map(|turn| cases.clone().map(move |c| (turn, c)))
     {
+        let is_needed = |last: &usize| turn < turns || *last >= index;
+        runner.keep_supplies(|supply| last_need.get(supply).is_some_and(is_needed));
         let Some(partial) = &mut partials[index] else { continue };
         let first = u32::try_from(partial.processes()).unwrap_or(u32::MAX);
         let (due, forks) = (due(planned, turn), planned.method.forks);
@@ -67,34 +75,22 @@ pub(crate) fn measure(
             Came::Settled(outcome) => runner.record(planned, outcome),
             Came::Interrupted => {
                 progress.finish();
-                keep_begun(run, runner, plan, partials)?;
-                return Ok(Exit::Interrupted);
+                let begun = plan.cases.iter().zip(partials);
+                let begun = begun.filter_map(|(planned, partial)| {
+                    let partial = partial.filter(|partial| partial.processes() > 0)?;
+                    Some(runner.conclude(planned, partial))
+                });
+                return Ok((Exit::Interrupted, begun.collect()));
             }
         };
         partials[index] = None;
         let outcome = progress::outcome(&record);
-        run.keep(record)?;
+        keep(record)?;
         progress.part(planned, first..forks);
         progress.case(index, planned, &outcome);
     }
     progress.finish();
-    Ok(Exit::Good)
-}
-
-/// Keeps what was measured of cases that have not come to their end: `resume` goes on with them.
-fn keep_begun(
-    run: &mut Run,
-    runner: &Runner,
-    plan: &Plan,
-    partials: Vec<Option<Partial>>,
-) -> Result<(), Failure> {
-    for (planned, partial) in plan.cases.iter().zip(partials) {
-        let partial = partial.unwrap_or_default();
-        if partial.processes() > 0 {
-            run.keep(runner.conclude(planned, partial))?;
-        }
-    }
-    Ok(())
+    Ok((Exit::Good, Vec::new()))
 }
 
 /// How many processes of a case are done at the end of a turn.
@@ -104,28 +100,27 @@ fn due(planned: &Planned, turn: u32) -> u32 {
     u32::try_from(due).unwrap_or(forks)
 }
 
-/// What processes of a case measured before, on this boot.
-fn begun(records: &[Record], planned: &Planned) -> Partial {
+/// What processes of a case measured before, on this boot, by the records of a run.
+pub(crate) fn begun(records: &[Record], planned: &Planned) -> Partial {
     let is_same = |record: &&Record| {
         (record.workload.as_str(), &record.case) == (planned.workload.name(), &planned.case)
     };
     let last = records.iter().rev().find(is_same);
     match last.filter(|record| record.boot == environment::boot_id()).map(|r| &r.outcome) {
-        Some(Outcome::Measured(measured)) => Partial::of(measured.clone()),
+        Some(Outcome::Measured(measured)) => {
+            let partial = Partial::of(measured.clone());
+            // One that is whole is measured again.
+            let forks = u64::from(planned.method.forks);
+            if partial.processes() < forks { partial } else { Partial::default() }
+        }
         _ => Partial::default(),
-    }
-}
-
-/// How many processes a record holds, where it was measured.
-pub(crate) fn processes(record: &Record) -> Option<u64> {
-    match &record.outcome {
-        Outcome::Measured(measured) => measured.counters.get(PROCESSES).copied(),
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pagelab_bench::plan::{Overrides, of_suite};
+
     use super::*;
 
     #[test]
@@ -139,7 +134,7 @@ mod tests {
             };
             let suite = pagelab_bench::suite::parse(&text, known).unwrap();
             let clock = pagelab_sys::time::ClockChoice::Raw;
-            let plan = pagelab_bench::plan::of_suite(&suite, clock, Default::default()).unwrap();
+            let plan = of_suite(&suite, clock, Overrides::default()).unwrap();
             let ends: Vec<u32> = (1..=turns).map(|turn| due(&plan.cases[0], turn)).collect();
             assert!(ends.is_sorted() && ends.last() == Some(&forks), "{ends:?}");
         }

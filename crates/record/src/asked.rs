@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::ab::Ab;
+use crate::{ab::Ab, advice::Setting};
 
 /// A question of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -176,6 +176,10 @@ pub struct Rung {
     pub page: u64,
     /// How to have it for good: environment line, unit property, kernel parameter, code.
     pub keep: Vec<String>,
+    /// What it sets; empty in journals of earlier versions.
+    pub setting: Vec<Setting>,
+    /// The same as it was before.
+    pub undo: Vec<Setting>,
     /// What that costs others.
     pub cost: String,
     /// What is missing here, and how to get it; such a rung is not run.

@@ -6,11 +6,12 @@
 //! (observation, repetition, process) apart; [`verdict`] says what two of them come to, [`power`]
 //! what so many can see, [`translation`] what small pages cost a load. [`units`] reads and prints
 //! sizes and times. [`vocabulary`] holds the names that who measures and who reports share,
-//! [`asked`] the questions.
+//! [`asked`] the questions, [`advice`] what to set.
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
 pub mod ab;
+pub mod advice;
 pub mod asked;
 mod host;
 pub mod input;

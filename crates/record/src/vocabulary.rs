@@ -265,12 +265,17 @@ pub mod table {
 
 /// What `explain` would change of how memory comes, by name.
 pub mod knob {
+    /// The counter of a watched program: the process of another run that held settings of the
+    /// machine meanwhile.
+    pub const HELD_BY: &str = "settings_held_by";
+
     use crate::units::{format_bytes, parse_bytes};
 
     pub const POPULATE: &str = "populate";
     pub const MALLOC_THP: &str = "malloc-thp";
     pub const KEEP: &str = "keep";
     pub const SHMEM_THP: &str = "shmem-thp";
+    pub const KHUGEPAGED: &str = "khugepaged";
 
     const PAGE: &str = "page-";
 

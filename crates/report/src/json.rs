@@ -17,7 +17,7 @@ use crate::{
     findings::{Cell, Compared, Finding},
     fit::Fit,
     numbers::Number,
-    views::{Fitted, Foretold, tried},
+    views::{Fitted, Foretold, advised, tried},
 };
 
 /// The schema of [`document`].
@@ -48,6 +48,9 @@ pub(crate) fn value(run: &Run) -> Value {
         "derived": limits,
         "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
     });
+    if let Some(advice) = advised(run) {
+        value["advice"] = advice;
+    }
     if let Some(tried) = tried(run) {
         value["tried"] = tried;
     }

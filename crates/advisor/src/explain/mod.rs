@@ -23,7 +23,6 @@ pub mod prices;
 pub mod proof;
 mod recent;
 pub mod record;
-pub mod settings;
 mod sites;
 pub mod symbols;
 pub mod tally;

@@ -6,6 +6,7 @@
 
 mod chosen;
 mod fitted;
+mod one_run;
 mod planner;
 mod priority;
 mod rounds;
@@ -24,7 +25,7 @@ use super::{
     attend::Stopped,
     course,
     facts::Facts,
-    held::{self, Held},
+    held,
     once::{Around, Run},
     order,
     program::Program,
@@ -32,8 +33,8 @@ use super::{
     rungs::{Offer, Start},
     streams::Streams,
     tally::Tally,
-    warmth::warmed,
 };
+use crate::settings::Settings;
 
 /// One rung on its way.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub struct Climb<'k> {
     active: Vec<usize>,
     /// When it began.
     began_ns: u64,
+    /// The machine's settings before the first round.
+    settings: Settings,
 }
 
 /// What the user asked.
@@ -109,6 +112,10 @@ pub enum Step<'s> {
     Screened(u32, &'s [(String, Ratio)]),
     /// Nothing more is run on a rung.
     Settled(&'s str, &'s Outcome),
+    /// A run on a rung was ended after so many nanoseconds, and whether that is for all of it.
+    Late(&'s str, u64, bool),
+    /// A run on a rung does not count: what changed on the machine, and whether it is repeated.
+    Disturbed(&'s str, &'s str, bool),
 }
 
 /// How long an experiment is expected to take.
@@ -190,6 +197,7 @@ impl<'k> Climb<'k> {
             ordered: Vec::new(),
             active,
             began_ns: monotonic_raw_ns(),
+            settings: Settings::default(),
         })
     }
 
@@ -228,7 +236,9 @@ impl<'k> Climb<'k> {
         let record = |(at, Rung { offer, tally, .. }): (usize, &Rung)| {
             let case = case(&self.program, &offer.rung.name);
             let mut record = tally.record(run, case, self.looks);
-            if let (Outcome::Measured(measured), []) = (&mut record.outcome, tally.elapsed()) {
+            if let (Outcome::Measured(measured), []) = (&mut record.outcome, tally.elapsed())
+                && !tally.is_over()
+            {
                 let expected = self.planner.expected_ns(at);
                 measured.counters.insert(asked::Rung::UNTRIED_NS.to_owned(), expected);
             }
@@ -262,6 +272,7 @@ impl<'k> Climb<'k> {
             program,
             start,
             usual_ns: None,
+            limit_ns: None,
             exit: None,
             around,
             group: None,
@@ -283,6 +294,7 @@ impl<'k> Climb<'k> {
             }
         }
         self.facts = Some(facts);
+        self.settings = Settings::of_faults();
         for Rung { offer, tally, .. } in &self.rungs {
             tally.settled.iter().for_each(|outcome| tell(Step::Settled(&offer.rung.name, outcome)));
         }
@@ -294,16 +306,15 @@ impl<'k> Climb<'k> {
     }
 
     fn round(&mut self, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
-        self.active.retain(|at| self.rungs[*at].tally.settled.is_none());
+        self.active.retain(|at| !self.rungs[*at].tally.is_over());
         let active = self.active.clone();
         let mut essential = if round == 0 { self.in_question() } else { Vec::new() };
         essential.truncate(ESSENTIAL);
         for nth in order::of(self.seed, round, active.len()) {
             let at = active[nth];
             if essential.contains(&at) || self.has_time(self.planner.expected_ns(at)) {
-                let since = monotonic_raw_ns();
-                self.once(at, round, tell)?;
-                let ns = monotonic_raw_ns() - since;
+                let is_essential = essential.contains(&at);
+                let Some(ns) = self.once(at, (round, is_essential), tell)? else { continue };
                 self.planner.ran(at, ns);
                 if self.rungs[at].offer.rung.name == tried::AS_SET_UP {
                     self.planner.usual(ns);
@@ -318,69 +329,7 @@ impl<'k> Climb<'k> {
         tell(Step::Round(round, &ran.collect::<Vec<_>>()));
         Ok(())
     }
-
-    fn once(&mut self, at: usize, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
-        let Self { program, rungs, knobs, facts, around, limit, minder, fragments, .. } = self;
-        let same_output = self.same_output;
-        let (Some(Rung { offer, streams, tally }), Some(facts)) = (rungs.get_mut(at), facts) else {
-            return Ok(());
-        };
-        let name = offer.rung.name.as_str();
-        let held = match Held::of(*knobs, &offer.start, facts.whole, *limit) {
-            Ok(held) => held,
-            Err(outcome) => {
-                tell(Step::Settled(name, &outcome));
-                tally.settled = Some(outcome);
-                return Ok(());
-            }
-        };
-        let before = held::wrong(&offer.start);
-        let blocks =
-            held::broken_up(fragments).map_err(|error| Ended::Memory(error.to_string()))?;
-        // What is broken up is to stay so.
-        let is_fragmented = !fragments.is_empty();
-        let most = facts.whole.max(tally.peak().unwrap_or(0));
-        let warm = if is_fragmented { None } else { warmed(most, facts.elapsed_ns) };
-        let last_ns = tally.elapsed().last().map(|(_, ns)| *ns);
-        let usual_ns = Some(last_ns.unwrap_or(facts.elapsed_ns));
-        let (start, exit, mark) = (&offer.start, Some(facts.exit), minder.mark());
-        let group = held.group();
-        let is_watched = false;
-        let run = Run { program, start, usual_ns, exit, around, group, mark, is_watched };
-        let came = run.once(streams);
-        let after = held::wrong(&offer.start);
-        drop(held);
-        match came {
-            Ok(once) if same_output && once.digest != facts.digest => {
-                let reason = OTHER_OUTPUT.to_owned();
-                let outcome = Outcome::Failed { reason };
-                tell(Step::Settled(name, &outcome));
-                tally.settled = Some(outcome);
-            }
-            Ok(once) => {
-                tally.free_memory(round, blocks, warm);
-                let scores = around.load.iter().flat_map(|load| &load.scores);
-                tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
-                for (path, _) in &offer.start.settings {
-                    let path = path.display().to_string();
-                    let is_wrong = before.contains(&path) || after.contains(&path);
-                    tally.setting(&path, is_wrong);
-                }
-            }
-            Err(Stopped::Interrupted) => return Err(Ended::Interrupted),
-            Err(stopped) => {
-                let outcome = Outcome::Failed { reason: stopped.to_string() };
-                tell(Step::Settled(name, &outcome));
-                tally.settled = Some(outcome);
-            }
-        }
-        Ok(())
-    }
 }
-
-/// Why a rung fails that changes what the program says.
-const OTHER_OUTPUT: &str = "its output is not that of the first run, as set up: compare \
-    RUNG.stdout in the run's directory";
 
 /// The case of a program on a rung.
 pub fn case(program: &Program, rung: &str) -> Case {

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What helps a program that a rung does nothing for.
-const OTHERS: &str = "the other rungs: this one changes nothing for it";
+pub(super) const OTHERS: &str = "the other rungs: this one changes nothing for it";
 
 /// What the first run showed.
 #[derive(Debug)]

@@ -84,8 +84,9 @@ pub struct Run<'r> {
     /// On what.
     pub start: &'r Start,
     /// Nanoseconds that it took on this rung before, or as it is set up; `None` where nobody knows.
-    /// Whatever takes many times as long is ended.
     pub usual_ns: Option<u64>,
+    /// Nanoseconds after which it is ended; without, after many times as long as it took before.
+    pub limit_ns: Option<u64>,
     /// How it has to end, as [`Once::exit`] says; `None` where anything will do.
     pub exit: Option<u64>,
     /// What is done around it.
@@ -159,7 +160,7 @@ impl Run<'_> {
             watching,
             collapsing: self.start.outside.map(Collapsing::of),
             begun,
-            limit_ns: self.usual_ns.map(|ns| ns.saturating_mul(LATE).saturating_add(LATE_NS)),
+            limit_ns: self.limit_ns.or(self.usual_ns.map(very_late)),
         };
         let attended = match &self.around.load {
             None => watch.until_it_ends(),
@@ -236,8 +237,9 @@ fn swaps() -> bool {
 }
 
 /// A program that takes so many times as long as at first, and a minute, does not end.
-const LATE: u64 = 20;
-const LATE_NS: u64 = 60_000_000_000;
+fn very_late(usual_ns: u64) -> u64 {
+    usual_ns.saturating_mul(20).saturating_add(60_000_000_000)
+}
 
 fn failure(once: &Once, exit: u64, last_words: &str) -> String {
     let how = |exit: u64| match exit.checked_sub(256) {

@@ -5,8 +5,10 @@
 //! it does from outside, and what proves that it took. What is missing is a lack with its cure; a
 //! row that would change nothing offers nothing.
 
+mod advice;
 mod allocators;
 mod fit;
+mod khugepaged;
 mod machine;
 mod malloc;
 mod outside;
@@ -32,6 +34,7 @@ use pagelab_sys::{
     process::preload::PACKAGE,
 };
 
+use self::advice::lines;
 pub(super) use self::fit::{fit_to, watched};
 use super::program::{Loader, Program};
 
@@ -93,6 +96,8 @@ pub enum Proof {
     Folios(u64),
     /// What the preloaded library counted.
     Counted,
+    /// Kind 0, as far as khugepaged or an advice to collapse joined as much on this machine.
+    Joined,
 }
 
 /// Which programs a rung is for.
@@ -103,6 +108,8 @@ pub enum Only {
     Any,
     /// Those with shared memory.
     Sharing,
+    /// Those whose memory comes page by page in blocks that no page of 2 MiB can serve.
+    Late,
     /// Those of one process, unless it is asked for by name.
     Alone,
 }
@@ -157,7 +164,9 @@ impl<'g> Ground<'g> {
 
     /// Every rung that there is here, with what is lacking.
     pub fn offers(&self) -> Vec<Offer> {
-        ROWS.iter().flat_map(|row| row(self)).collect()
+        let mut offers: Vec<Offer> = ROWS.iter().flat_map(|row| row(self)).collect();
+        offers.iter_mut().for_each(Offer::advise);
+        offers
     }
 }
 
@@ -186,6 +195,7 @@ pub fn beside() -> Option<[Offer; 2]> {
     // Its policy was set by whoever started it.
     for offer in &mut offers {
         offer.start.thp = None;
+        offer.advise();
     }
     Some(offers)
 }
@@ -200,6 +210,7 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     preload::populate,
     preload::maps_thp,
     machine::thp_always,
+    khugepaged::khugepaged,
     machine::mthp,
     machine::shared_memory,
     preload::shared_pool,

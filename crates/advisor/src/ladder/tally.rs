@@ -37,6 +37,16 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Notes that a run was ended after so many nanoseconds, because it took too long.
+    pub(super) fn late(&mut self, ns: u64) {
+        self.counters.insert(tried::LATE_NS.to_owned(), ns);
+    }
+
+    /// Whether no more is run of it.
+    pub fn is_over(&self) -> bool {
+        self.settled.is_some() || self.counters.contains_key(tried::LATE_NS)
+    }
+
     /// Elapsed nanoseconds by round.
     pub fn elapsed(&self) -> &[(u32, u64)] {
         &self.elapsed_ns
@@ -172,7 +182,9 @@ impl Tally {
             let names = ["thp", "anon"].map(|of| format!("{of}_fault_fallback{why}"));
             names.iter().filter_map(|name| once.counters.get(name)).sum::<u64>()
         };
+        let joined = once.counters.get(COLLAPSES).unwrap_or(0);
         let added = [
+            (tried::JOINED, joined),
             (tried::SAMPLES, seen.looks),
             (tried::BLIND, seen.blind),
             (tried::STRIPPED, seen.stripped.len() as u64),
@@ -245,12 +257,21 @@ impl Tally {
     }
 }
 
+/// Pages of 2 MiB that the machine has joined of base pages, in `/proc/vmstat`.
+const COLLAPSES: &str = "thp_collapse_alloc";
+const HUGE: u64 = 2 << 20;
+
 /// Bytes in the pages that a rung is about; `None` where nobody may see them.
 fn obtained(proof: Proof, once: &Once) -> Option<u64> {
     match proof {
         Proof::None | Proof::BaseOnly => Some(once.seen.large),
         Proof::Kinds(kinds) => Some(kinds.iter().map(|kind| once.seen.most[*kind]).sum()),
         Proof::Folios(_) => once.seen.folios,
+        // The machine's count has no process, and a process's pages do not say how they came.
+        Proof::Joined => {
+            let joined = once.counters.get(COLLAPSES)? * HUGE;
+            Some(joined.min(once.seen.most[0]))
+        }
         Proof::Counted => once.counts.map(|counts| counts.get(Counted::Bytes)),
     }
 }

@@ -16,11 +16,14 @@ use clap::{Args, ValueEnum, value_parser};
 use pagelab_advisor::explain::{
     WORKLOAD, prices,
     record::record,
-    settings::Settings,
     watch::{Blocked, Subject, Watched, Wish, watch},
 };
+use pagelab_advisor::settings::Settings;
 use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runner};
-use pagelab_record::{Outcome, Record, vocabulary::workload::CHASE};
+use pagelab_record::{
+    Outcome, Record,
+    vocabulary::{knob::HELD_BY, workload::CHASE},
+};
 use pagelab_report::Report;
 use pagelab_sys::{
     files::folder::Target, machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice,
@@ -131,6 +134,7 @@ impl Run for Explain {
         let folded = self.folded.as_deref().map(made).transpose()?;
         let costs = self.costs.as_deref().map(costs_of).transpose()?;
         let (case, method) = prices::watched(&subject, clock);
+        settings::undisturbed(self.conduct.wait.patience())?;
         let place = self.output.place();
         let mut header = session::header(&place.run, "", &[], &Plan::default());
         // What prices the faults is known when they were seen; a run that stops before goes on
@@ -145,8 +149,13 @@ impl Run for Explain {
         let watched = watch(&subject, wish).map_err(|blocked| refused(blocked, &subject))?;
         say_end(&watched);
         let mut record = record(&place.run, case, &watched);
+        let after = Settings::now();
+        let disturbed = before.disturbed(&after);
         if let Outcome::Measured(measured) = &mut record.outcome {
-            measured.warnings.extend(before.warnings(&Settings::now()));
+            measured.warnings.extend(before.warnings(&after));
+            measured.witness.push(before.claim(&after));
+            let held = before.held_by(&after).map(|pid| (HELD_BY.to_owned(), pid.into()));
+            measured.counters.extend(held);
         }
         let seen = capture.map(|capture| capture.run(watched.ended.map(|ended| ended.status)));
         if let (Some(Ok(seen)), Outcome::Measured(measured)) = (&seen, &mut record.outcome) {
@@ -156,7 +165,12 @@ impl Run for Explain {
         run.keep(record)?;
         seen.transpose()?;
         let mut end = Exit::Good;
-        if let Some(costs) = costs {
+        if let Some(changed) = disturbed {
+            output::warn(&format!(
+                "{changed} while the program was watched, so nothing is said of its faults: watch \
+                 it again"
+            ));
+        } else if let Some(costs) = costs {
             for record in costs {
                 run.keep(record)?;
             }

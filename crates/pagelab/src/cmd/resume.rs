@@ -19,7 +19,7 @@ use pagelab_workloads::WORKLOADS;
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    history, lock, output, session, settings, turns,
+    history, latest, lock, output, session, settings,
 };
 
 /// Continue a run after a crash, an interrupt or a reboot.
@@ -136,7 +136,7 @@ fn remaining(
     // By the last record of each: one of a turn may hold some of its processes only.
     let done: HashMap<(&str, &Case), Option<u64>> = records
         .iter()
-        .map(|record| ((record.workload.as_str(), &record.case), turns::processes(record)))
+        .map(|record| ((record.workload.as_str(), &record.case), latest::processes(record)))
         .collect();
     let is_done = |workload: &str, case: &Case, method: &Method| {
         let processes = done.get(&(workload, case));

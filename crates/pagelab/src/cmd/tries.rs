@@ -142,6 +142,8 @@ pub(super) struct Try {
 
 impl Run for Try {
     fn run(self) -> Result<Exit, Failure> {
+        // What is offered follows from how the machine is set up.
+        settings::undisturbed(self.wait.patience())?;
         if let Some(pid) = self.pid {
             return attached::run(&self, pid);
         }
@@ -199,6 +201,7 @@ pub(super) fn resume(
         let why = format!("its journal has a rung {:?}, which is no name", own.name);
         return Err(Failure::usage_text(why));
     }
+    settings::undisturbed(conduct.0)?;
     let program = known(&words)?;
     let ground = Ground { fits: tried.fits, own: &tried.own, ..Ground::of(&program) };
     let mut offers = ground.offers();

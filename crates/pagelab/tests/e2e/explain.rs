@@ -2,6 +2,7 @@
 
 mod captured;
 mod cases;
+mod disturbed;
 mod rights;
 mod walks;
 

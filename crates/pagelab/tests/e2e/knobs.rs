@@ -14,14 +14,14 @@ use crate::support::{
 };
 
 const FOLIO: &str = "fault/throughput page=64k size=16m rounds=2";
-const ENDLESS_FOLIO: &str = "fault/throughput page=64k size=16m rounds=1000000";
+pub(crate) const ENDLESS_FOLIO: &str = "fault/throughput page=64k size=16m rounds=1000000";
 const POOL: &str = "fault/throughput page=hugetlb-2m size=16m rounds=2";
 /// What a refusal by a lock names as the fix.
-const WAIT: &str = "--wait waits for it to end";
+pub(crate) const WAIT: &str = "--wait waits for it to end";
 const ENDLESS_POOL: &str = "fault/throughput page=hugetlb-2m size=16m rounds=1000000";
 
 /// A run in the middle of a case that needs a knob, which is turned.
-fn endless(lab: &Lab, run: &str, case: &str, knob: &Saved) -> Live {
+pub(crate) fn endless(lab: &Lab, run: &str, case: &str, knob: &Saved) -> Live {
     let suite = lab.suite(&[case]);
     let mut live = Live::start(lab, &["run", "--suite", &suite, "-o", run]);
     live.case();

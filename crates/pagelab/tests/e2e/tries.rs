@@ -1,10 +1,12 @@
 //! `pagelab try`: programs that take larger pages, that do not, and that do not run well.
 
+mod advised;
 mod attached;
 mod fitted;
 mod odd;
 mod own;
 mod preloaded;
+mod undisturbed;
 
 use std::{collections::BTreeMap, fs, path::Path};
 

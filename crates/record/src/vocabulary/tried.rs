@@ -62,13 +62,18 @@ pub const MAPPING: &str = "mapping/";
 pub const SAMPLES: &str = "samples";
 pub const BLIND: &str = "blind_samples";
 pub const PROCESSES: &str = "processes";
+/// Nanoseconds after which a run was ended, for it took much longer than the program as set up, or
+/// all that was left of the budget.
+pub const LATE_NS: &str = "ended_after_ns";
 /// How often the verdict was looked at.
 pub const LOOKS: &str = "looks";
 /// Bytes of mappings that might have had such a page, by the kernel's word.
 pub const ELIGIBLE: &str = "eligible_bytes";
 /// Faults of the machine that wanted a large page and found none free.
 pub const FALLBACKS: &str = "thp_fault_fallbacks";
-/// Those of them for which a memory cgroup had no room (Linux 5.8).
+/// Pages of 2 MiB that khugepaged, or an advice to collapse, joined on the machine.
+pub const JOINED: &str = "thp_collapses";
+/// Those of the fallbacks for which a memory cgroup had no room (Linux 5.8).
 pub const UNCHARGED: &str = "thp_fault_fallbacks_charge";
 /// Processes in whose environment what the rung sets was missing.
 pub const STRIPPED: &str = "processes_without_environment";

@@ -40,7 +40,7 @@ use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
     environment::{display as display_fact, facts},
-    explain::folded,
+    explain::{folded, value as advised},
     outcomes::intervals,
     tries::{Fitted, Foretold, value as tried},
 };

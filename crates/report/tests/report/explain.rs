@@ -2,7 +2,7 @@
 
 use pagelab_record::{Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit};
 use pagelab_report::{Report, Style};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::golden::{case, claim, counters, histogram, journal, measured, values};
 
@@ -255,6 +255,68 @@ fn what_nobody_knows_bounds_a_saving_and_promises_none() {
     let text = section(&report(&with_density(0, None)));
     assert!(text.contains("No larger pages: 1 000 first touches"), "{text}");
     assert!(text.contains("khugepaged: 2.00 MiB came page by page"), "{text}");
+}
+
+/// What JSON advises, by its id.
+fn advised(report: &Report, id: &str) -> Value {
+    let report: Value = serde_json::from_str(&report.json()).unwrap();
+    let all = report["advice"].as_array().unwrap().clone();
+    all.into_iter().find(|advice| advice["id"] == id).unwrap_or_default()
+}
+
+#[test]
+fn khugepaged_spares_no_fault_and_its_pass_is_as_long_as_it_is_set() {
+    let mut records = with_density(0, None);
+    let settings = [
+        ("thp_enabled", json!("madvise")),
+        ("khugepaged_pages_to_scan", json!(64)),
+        ("khugepaged_scan_sleep_ms", json!(10_000)),
+        ("khugepaged_max_ptes_none", json!(511)),
+    ];
+    records[0].host.settings =
+        settings.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let told = report(&records);
+    let text = section(&told);
+    // 512 pages, 64 at a time: 8 rests of 10 s.
+    assert!(text.contains("a pass over them takes 80.0 s or more, which is longer"), "{text}");
+    assert!(text.contains("512 pages become 1 of 2m later; no fault is spared"), "{text}");
+    let advice = advised(&told, "khugepaged");
+    assert_eq!((&advice["outcome"], &advice["saved"]["value"]), (&"unclear".into(), &json!(0.0)));
+    let file = "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan";
+    let of = |which: &str| {
+        let all = advice[which].as_array().unwrap().clone();
+        all.into_iter().find(|setting| setting["file"] == file).unwrap()["value"].clone()
+    };
+    assert_eq!((of("setting"), of("undo")), ("32768".into(), "64".into()));
+    // What is set last is undone first.
+    let last = |which: &str, at: usize| advice[which][at]["file"].clone();
+    assert_eq!(last("setting", 4), last("undo", 0));
+    assert!(told.terminal(PLAIN).contains("less by THP: MADV_HUGEPAGE"), "no headline of it");
+    records[0].host.settings.insert("thp_enabled".to_owned(), "never".into());
+    assert!(section(&report(&records)).contains("does not run (enabled=never)"));
+}
+
+#[test]
+fn advice_is_data_with_what_undoes_it() {
+    let mut records = with_density(0, None);
+    let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
+    seen.counters.insert("settings_held_by".to_owned(), 77);
+    records[0].host.settings.insert("thp_enabled".to_owned(), "madvise".into());
+    let told = report(&records);
+    let thp = advised(&told, "thp-always");
+    assert_eq!(thp["how"], "THP: MADV_HUGEPAGE, or enabled=always");
+    assert_eq!(thp["setting"], json!([{"file": enabled, "value": "always"}]));
+    assert_eq!(thp["undo"], json!([{"file": enabled, "value": "madvise"}]));
+    let call = json!([{"call": "madvise", "value": "MADV_HUGEPAGE"}]);
+    assert_eq!(thp["or"][0]["setting"], call);
+    assert_eq!(thp["or"][0]["undo"], json!([{"call": "madvise", "value": null}]));
+    assert_eq!((&thp["outcome"], &thp["series"]), (&"saves".into(), &"page-2m".into()));
+    near(thp["saved_in_all"]["value"].as_f64().unwrap(), number(&told, "page-2m", "saved")[0]);
+    assert_eq!(thp["held_by"], 77);
+    assert_eq!(advised(&told, "read-ahead")["held_by"], Value::Null, "it changes no setting");
+    let text = section(&told);
+    assert!(text.contains("process 77") && text.contains("--wait"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use pagelab_record::{
     Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
+    advice::Setting,
     asked::{Around, Reach, Rung, Try},
     vocabulary::{
         knob, tried,
@@ -146,6 +147,8 @@ fn of_records(all: &[Came], records: &[Record], change: impl FnOnce(&mut Try)) -
             2 * MIB
         },
         keep: vec![format!("environment: RUNG={}", came.name)],
+        setting: vec![Setting::environment("RUNG", came.name)],
+        undo: vec![Setting::environment("RUNG", came.name).undo(None)],
         cost: "the others wait".into(),
         lacks: Vec::new(),
         fickle: if came.name == FICKLE { "a coin decides".into() } else { String::new() },
@@ -264,11 +267,40 @@ fn leave_it_as_it_is_means_that_intervals_exclude_a_gain() {
         text.contains("Leave it as it is: no variant is faster than what is set up."),
         "{text}"
     );
-    assert_eq!(verdict(&report)["verdict"], "leave-it");
+    let told = verdict(&report);
+    assert_eq!(told["verdict"], "leave-it");
+    let first = &told["rungs"][0];
+    assert_eq!((&first["id"], &first["rung"]), (&tried::PLAIN.into(), &tried::PLAIN.into()));
+    let variable = |value| serde_json::json!([{"environment": "RUNG", "value": value}]);
+    assert_eq!(first["setting"], variable(Value::from(tried::PLAIN)));
+    assert_eq!(first["undo"], variable(Value::Null));
     // What was screened only and looked better may be.
     let mut all = two_variants(1_002, 12);
     all[3] = Came { rounds: 2, ..came("thp-always", Reach::Machine, 700_000_000, 500, 400) };
     assert_eq!(verdict(&reported(&all, false, &[]))["verdict"], "undecided");
+}
+
+#[test]
+fn a_variant_that_took_too_long_is_a_loser_and_no_failure() {
+    let all = two_variants(1_002, 12);
+    let report = asked_with(&all, |record| {
+        if record.case.get("rung") != Some("thp-always") {
+            return;
+        }
+        let Outcome::Measured(measured) = &mut record.outcome else { unreachable!("measured") };
+        measured.series.clear();
+        measured.counters = [(tried::LATE_NS.to_owned(), 7_500_000_000)].into();
+    });
+    let text = flat(&report);
+    let said = "too slow: thp-always: took longer than 7.50 s, and was ended; as set up it takes";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("Leave it as it is"), "it is tried: {text}");
+    assert!(text.contains("Its output was the same in every run."), "{text}");
+    let told = verdict(&report);
+    let mine = told["rungs"].as_array().unwrap().iter().find(|rung| rung["id"] == "thp-always");
+    let mine = mine.unwrap();
+    assert_eq!((&mine["took"], mine["longer_than_ns"].as_f64()), (&"too-slow".into(), Some(7.5e9)));
+    assert!(told["untried"].as_array().unwrap().is_empty());
 }
 
 #[test]

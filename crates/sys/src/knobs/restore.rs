@@ -4,12 +4,12 @@
 //! write left there was changed by someone else since, and stays as they want it. The same holds
 //! for what was made: something else that has its name by now is not touched.
 
-use std::{fs, io};
+use std::{fs, io, path::Path};
 
 use super::{
     KnobError, Place,
     journal::{Change, Entry, Journal, Setting},
-    lock::Lock,
+    lock::{Lock, holder},
     made::Made,
     memcg, monitor,
     outcome::{Outcome, Restored},
@@ -28,6 +28,26 @@ pub fn restore_leftovers(place: &Place) -> Result<Vec<Restored>, KnobError> {
     let _lock = Lock::take(place, "doctor --restore")?;
     let (_, restored) = all(place)?;
     Ok(restored)
+}
+
+/// [`KnobError::Held`] where another run, which is alive, has changed a setting below a folder;
+/// nothing for who may not read the journal.
+///
+/// # Errors
+/// While it is so.
+pub fn unchanged_below(place: &Place, folder: &Path) -> Result<(), KnobError> {
+    let journal = Journal::load(place.journal()).ok();
+    let is_below = |entry: &Entry| match &entry.change {
+        Change::Set(Setting { path, .. }) => path.starts_with(folder),
+        Change::Made(_) => false,
+    };
+    if !journal.is_some_and(|journal| journal.entries().iter().any(is_below)) {
+        return Ok(());
+    }
+    match holder(place) {
+        Some((pid, run)) if pid != std::process::id() => Err(KnobError::Held { pid, run }),
+        _ => Ok(()),
+    }
 }
 
 /// What a run and its watchdog, both killed, have left changed, in a sentence each; nothing while a

@@ -124,6 +124,21 @@ pub fn facts_of(tree: &Tree) -> Vec<Fact> {
     facts.collect()
 }
 
+/// The settings of some keys as text, now; of all without keys. One that has parts, such as sizes
+/// of pages, is a line for each: `mthp_enabled.64kB`.
+pub fn settings_as_text(keys: Option<&[&str]>) -> Vec<(String, String)> {
+    let tree = Tree::machine();
+    let is_asked = |row: &&Row| keys.is_none_or(|keys| keys.contains(&row.key.as_str()));
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    let lines = |row: &Row| match row.read(settings::OWN, &tree).unwrap_or_default() {
+        Value::Object(parts) => {
+            parts.iter().map(|(part, v)| (format!("{}.{part}", row.key), text(v))).collect()
+        }
+        value => vec![(row.key.clone(), text(&value))],
+    };
+    TABLE.setting.iter().filter(is_asked).flat_map(lines).collect()
+}
+
 /// The kernel's random name of this boot; knobs and tick counts mean nothing across boots.
 pub fn boot_id() -> String {
     let id = Tree::machine().text("proc/sys/kernel/random/boot_id");

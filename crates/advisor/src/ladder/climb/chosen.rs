@@ -12,7 +12,11 @@ use pagelab_record::{
 use super::{Climb, Rung, planner::ESSENTIAL, priority};
 use crate::{
     explain,
-    ladder::course::{self, Rounds},
+    ladder::{
+        course::{self, Rounds},
+        facts::OTHERS,
+        rungs::Only,
+    },
 };
 
 /// A variant that took this much longer than the program as set up runs in no second round.
@@ -27,6 +31,14 @@ impl Climb<'_> {
             Outcome::Measured(measured) if measured.is_valid() => Some(measured),
             _ => None,
         });
+        // Less than a page of 2 MiB is no reason to wait for khugepaged; every program has some.
+        let comes_whole = priority::late(watched).is_some_and(|pages| pages < 512.0);
+        for Rung { offer, tally, .. } in &mut self.rungs {
+            let is_named = self.named.contains(&offer.rung.name);
+            if offer.start.only == Only::Late && comes_whole && !is_named {
+                tally.settled.get_or_insert_with(nothing_late);
+            }
+        }
         let gain = |at: &usize| {
             let rung = &self.rungs[*at].offer.rung;
             let is_named = self.named.contains(&rung.name);
@@ -45,7 +57,7 @@ impl Climb<'_> {
     /// The variants that may run in the next round of the screen, the essential ones first:
     /// without those that lost clearly before.
     pub(super) fn in_question(&self) -> Vec<usize> {
-        let settled = |at: &usize| self.rungs[*at].tally.settled.is_some();
+        let settled = |at: &usize| self.rungs[*at].tally.is_over();
         let lost = |at: &usize| {
             let rung = &self.rungs[*at];
             let base = self.base().map(|base| base.tally.goal());
@@ -67,7 +79,7 @@ impl Climb<'_> {
         let base = self.bases().into_iter().take(1);
         let others = self.ordered.iter().copied().filter(never_ran);
         let members: Vec<usize> =
-            base.chain(others).filter(|at| self.rungs[*at].tally.settled.is_none()).collect();
+            base.chain(others).filter(|at| !self.rungs[*at].tally.is_over()).collect();
         let many = self.planner.prefix(&members, 1, left / 2, 0);
         let is_of_use = self.ranked().is_empty() && many >= ESSENTIAL;
         if is_of_use { members[..many].to_vec() } else { Vec::new() }
@@ -101,7 +113,7 @@ impl Climb<'_> {
     /// Those of them that run here.
     pub(super) fn always(&self) -> Vec<usize> {
         let mut bases = self.bases();
-        bases.retain(|at| self.rungs[*at].tally.settled.is_none() && took(&self.rungs[*at]));
+        bases.retain(|at| !self.rungs[*at].tally.is_over() && took(&self.rungs[*at]));
         bases
     }
 
@@ -111,7 +123,7 @@ impl Climb<'_> {
         let always = self.always();
         let others = (0..self.rungs.len()).filter(|at| {
             let rung = &self.rungs[*at];
-            !always.contains(at) && rung.tally.settled.is_none() && took(rung)
+            !always.contains(at) && !rung.tally.is_over() && took(rung)
         });
         let rounds = |at: usize| {
             let rung = &self.rungs[at];
@@ -179,6 +191,13 @@ impl Climb<'_> {
             judged.iter().flatten().all(|judged| judged.verdict != Verdict::Inconclusive)
         })
     }
+}
+
+/// Why nobody waits for khugepaged.
+fn nothing_late() -> Outcome {
+    let need =
+        "a program whose memory comes page by page where no page of 2 MiB can: none was seen";
+    Outcome::Skipped { need: need.to_owned(), cure: OTHERS.to_owned() }
 }
 
 /// The first base and the best variant, then the other bases and variants.

@@ -13,7 +13,7 @@ impl Climb<'_> {
     pub fn fits(&self) -> bool {
         let waits = |name: &str| {
             let of = |rung: &&super::Rung| rung.offer.rung.name == name;
-            self.rungs.iter().find(of).is_some_and(|rung| rung.tally.settled.is_none())
+            self.rungs.iter().find(of).is_some_and(|rung| !rung.tally.is_over())
         };
         [tried::FIT, tried::FIT_ALL].into_iter().any(waits)
     }

@@ -5,6 +5,10 @@
 
 /// Share by which a run on a variant that never ran may take longer than the program as set up.
 const UNSEEN: f64 = 1.25;
+/// A run of this many times the time of the program as set up is ended, but of none before it took
+/// so many nanoseconds longer: a start takes its time.
+const LATE: u64 = 5;
+const LATE_NS: u64 = 1_000_000_000;
 /// Kept for the report, nanoseconds.
 const REPORT_NS: u64 = 1_000_000_000;
 /// Variants without which there is no answer: as set up, and the best candidate.
@@ -20,6 +24,15 @@ pub(super) struct Planner {
     usual_ns: u64,
     /// The longest run of each variant so far, nanoseconds.
     longest_runs: Vec<u64>,
+}
+
+/// When a run is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    /// Nanoseconds after its start.
+    pub(super) ns: u64,
+    /// Whether the budget is over then, which says less of the run than many times the usual.
+    pub(super) is_of_budget: bool,
 }
 
 impl Planner {
@@ -63,6 +76,15 @@ impl Planner {
     /// Nanoseconds that are left of the budget; `None` without one.
     pub(super) fn left_ns(&self, spent_ns: u64) -> Option<u64> {
         self.limit_ns.map(|limit| limit.saturating_sub(spent_ns))
+    }
+
+    /// When a run that begins now is ended; `None` without a budget. An essential one may end after
+    /// the budget.
+    pub(super) fn limit(&self, spent_ns: u64, is_essential: bool) -> Option<Limit> {
+        let left = self.left_ns(spent_ns)?;
+        let late = self.usual_ns.saturating_mul(LATE).max(self.usual_ns.saturating_add(LATE_NS));
+        let is_of_budget = !is_essential && left < late;
+        Some(Limit { ns: if is_of_budget { left } else { late }, is_of_budget })
     }
 
     /// Whether something of this length is expected to end within the budget.
@@ -126,8 +148,10 @@ mod tests {
                 let expected = planner.expected_ns(*at);
                 if is_essential || planner.fits(*now, expected) {
                     ran.push((*at, is_essential, *now, expected));
-                    *now += times[*at];
-                    planner.ran(*at, times[*at]);
+                    let limit = planner.limit(*now, is_essential).map(|limit| limit.ns);
+                    let took = times[*at].min(limit.unwrap_or(u64::MAX));
+                    *now += took;
+                    planner.ran(*at, took);
                 }
             }
         };
@@ -169,6 +193,20 @@ mod tests {
         }
 
         #[test]
+        fn runs_that_hang_do_not_overrun_the_budget(
+            hangs in proptest::collection::vec(proptest::bool::ANY, 1..20),
+            ns in SECOND / 100..5 * SECOND, budget in 0_u64..200,
+        ) {
+            let time = |hangs: &bool| if *hangs { u64::MAX / 4 } else { ns };
+            let times: Vec<u64> = [ns].into_iter().chain(hangs.iter().map(time)).collect();
+            let mut planner = Planner::new(Some(budget * SECOND), times.len());
+            let (_, end) = played(&mut planner, &times, 48);
+            // The first run, one as set up, and one of the best candidate, which may hang.
+            let essential = 2 * ns + (5 * ns).max(ns + SECOND);
+            prop_assert!(end <= (budget * SECOND).max(essential), "{end}");
+        }
+
+        #[test]
         fn where_all_runs_take_as_long_as_expected_the_budget_is_kept(
             ns in SECOND / 10..5 * SECOND, variants in 2_usize..20, budget in 0_u64..200,
         ) {
@@ -200,6 +238,22 @@ mod tests {
         // 18 runs of 1.25 s are 22.5 s, which half of 54 s has room for.
         assert_eq!([60, 51, 50, 16, 7, 1].map(|budget| many(budget, 0)), [18, 18, 17, 4, 2, 2]);
         assert_eq!([51, 50].map(|budget| many(budget, 1)), [18, 0]);
+    }
+
+    #[test]
+    fn a_run_is_ended_at_five_times_the_usual_or_with_the_budget() {
+        let limit = |usual_ns: u64, spent: u64, is_essential| {
+            let mut planner = Planner::new(Some(61 * SECOND), 2);
+            planner.usual(usual_ns);
+            let Limit { ns, is_of_budget } = planner.limit(spent * SECOND, is_essential).unwrap();
+            (ns / (SECOND / 100), is_of_budget)
+        };
+        assert_eq!(limit(2 * SECOND, 10, false), (1000, false));
+        assert_eq!(limit(2 * SECOND, 55, false), (500, true));
+        assert_eq!(limit(2 * SECOND, 55, true), (1000, false));
+        // A program of 10 ms has a second more.
+        assert_eq!(limit(SECOND / 100, 10, false), (101, false));
+        assert_eq!(Planner::new(None, 2).limit(0, false), None);
     }
 
     #[test]

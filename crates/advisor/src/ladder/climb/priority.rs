@@ -29,6 +29,8 @@ pub(super) fn gain(rung: &Rung, watched: Option<&Measured>) -> f64 {
         "shmem-thp" | "shmem-hugetlb" => of("shmem", HUGE),
         // The faults came before: translation alone gains.
         "collapse" => mine(HUGE) * 0.25,
+        // Of what comes page by page the faults came before, too.
+        knob::KHUGEPAGED => late(watched).unwrap_or(0.0) * 0.25,
         "code" => 0.0,
         _ => match rung.knob.as_deref().and_then(knob::bytes_of) {
             Some(page) => mine(page),
@@ -46,6 +48,12 @@ fn saved(watched: Option<&Measured>, place: &str, page: u64) -> f64 {
         None => [512.0, (HUGE / page) as f64],
     };
     faults - waves * (ENTRY + CLEAR * page as f64 / 4096.0)
+}
+
+/// Pages that came one by one where only khugepaged can join them; `None` where nobody looked.
+pub(super) fn late(watched: Option<&Measured>) -> Option<f64> {
+    let of = |place| Some(cell(watched?, place, HUGE, "late"));
+    ["anonymous", "heap", "stack"].into_iter().map(of).sum()
 }
 
 /// Touches of pages that were given back before.
@@ -108,5 +116,11 @@ mod tests {
         assert_eq!(ranked(None)[0], "thp-always");
         assert!(gain(&rung("mine", None), None).is_infinite(), "a setting of the user's own");
         assert!(gain(&rung("malloc-keep", None), Some(&mallocs)) > 0.0);
+        let joined = |watched| gain(&rung("khugepaged", None), watched).to_string();
+        let mut grown = seen(&[("heap", 512)]);
+        grown.tables[0].columns[3].name = "late".to_owned();
+        grown.tables[0].rows[2][3] = 400;
+        assert_eq!([Some(&grown), Some(&mallocs), None].map(joined), ["100", "0", "0"]);
+        assert_eq!(late(None), None);
     }
 }

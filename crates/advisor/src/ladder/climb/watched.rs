@@ -12,6 +12,7 @@ use crate::{
     fit::{self, logged::Logged},
     ladder::{attend::Stopped, once::Run, rungs},
     made,
+    settings::Settings,
 };
 
 /// The watched run is taken to be this many times as long as the first one: a program that does
@@ -47,20 +48,22 @@ impl Climb<'_> {
                 cure: CURE.to_owned(),
             },
             Ok(watched) => Outcome::Measured(explain::record::measured(&watched)),
-            Err(reason) => Outcome::Failed { reason },
+            Err(outcome) => outcome,
         };
         let record = made::record(run, explain::WORKLOAD, case, outcome);
         Ok([record].into_iter().chain(units).collect())
     }
 
-    fn watch(&mut self) -> Result<Result<(Watched, Option<Logged>), String>, Ended> {
+    fn watch(&mut self) -> Result<Result<(Watched, Option<Logged>), Outcome>, Ended> {
+        let failed = |reason: &str| Err(Outcome::Failed { reason: reason.to_owned() });
+        let limit_ns = self.planner.left_ns(self.spent_ns()).map(|left| left / SHARE);
         let fits = self.fits();
         let Self { program, rungs, facts, around, minder, .. } = self;
         let fit = rungs.iter().find(|rung| fits && rung.offer.rung.name == tried::FIT);
         let fit = fit.map(|rung| rung.offer.start.clone());
         let plain = rungs.iter_mut().find(|rung| rung.offer.rung.name == tried::PLAIN);
         let (Some(plain), Some(facts)) = (plain, facts) else {
-            return Ok(Err("it never ran as it is set up".to_owned()));
+            return Ok(failed("it never ran as it is set up"));
         };
         let start = &plain.offer.start;
         let start = fit.map_or_else(|| start.clone(), |fit| rungs::watched(start, &fit));
@@ -68,6 +71,7 @@ impl Climb<'_> {
             program,
             start: &start,
             usual_ns: Some(facts.elapsed_ns),
+            limit_ns,
             exit: Some(facts.exit),
             around,
             // Nor is the first run under a limit.
@@ -75,14 +79,27 @@ impl Climb<'_> {
             mark: minder.mark(),
             is_watched: true,
         };
-        match run.once(&mut plain.streams) {
-            Ok(once) => {
-                let watched = once.watched.ok_or_else(|| "nobody watched it".to_owned());
-                Ok(watched.map(|watched| (watched, once.logged)))
+        let came = run.once(&mut plain.streams);
+        let changed = self.settings.disturbed(&Settings::of_faults());
+        let skipped =
+            |need: String, cure: &str| Err(Outcome::Skipped { need, cure: cure.to_owned() });
+        Ok(match (came, changed) {
+            (Err(Stopped::Interrupted), _) => return Err(Ended::Interrupted),
+            (_, Some(changed)) => {
+                let need = format!("settings that stay while the program is watched: {changed}");
+                skipped(need, "let that end and try again; --wait waits for another run of pagelab")
             }
-            Err(Stopped::Interrupted) => Err(Ended::Interrupted),
-            Err(stopped) => Ok(Err(stopped.to_string())),
-        }
+            (Ok(once), None) => match once.watched {
+                Some(watched) => Ok((watched, once.logged)),
+                None => failed("nobody watched it"),
+            },
+            (Err(Stopped::Late(s)), None) if limit_ns.is_some() => {
+                let need =
+                    format!("a budget of which half is enough for a watched run: {s:.0} s are not");
+                skipped(need, "a larger --budget, or --no-prediction")
+            }
+            (Err(stopped), None) => failed(&stopped.to_string()),
+        })
     }
 }
 

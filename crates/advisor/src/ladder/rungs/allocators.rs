@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pagelab_record::asked::Reach;
 
-use super::{ANY, Ground, Offer, Proof, Start, lack, preloaded, rung};
+use super::{ANY, Ground, Offer, Proof, Start, lack, lines, preloaded, rung};
 use crate::ladder::program::Loader;
 
 /// Where distributions put libraries.
@@ -67,10 +67,9 @@ fn of_allocator(ground: &Ground<'_>, (name, files, variables, package): &Allocat
     let library = found.unwrap_or_else(|| files[0].into()).display().to_string();
     let mut environment = vec![preloaded(&library)];
     environment.extend(variables.iter().map(|(key, value)| ((*key).into(), (*value).into())));
-    let told: Vec<String> =
-        environment.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    rung.keep = vec![format!("environment: {}", told.join(" "))];
     "what it starts inherits it; another allocator changes more than its pages"
         .clone_into(&mut rung.cost);
-    Offer { rung, start: Start { environment, thp: Some(true), proof, ..Start::default() } }
+    let start = Start { environment, thp: Some(true), proof, ..Start::default() };
+    rung.keep = lines(&start);
+    Offer { rung, start }
 }

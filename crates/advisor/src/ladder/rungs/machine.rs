@@ -7,10 +7,10 @@ use pagelab_record::{
 };
 use pagelab_sys::machine::thp::Policy;
 
-use super::{ANONYMOUS, Ground, Offer, Only, Proof, SHARED, Start, lack, policy, rung};
+use super::{ANONYMOUS, Ground, Offer, Only, Proof, SHARED, Start, lack, lines, policy, rung};
 
 /// What is missing where a setting of the machine must be changed.
-fn not_root(ground: &Ground<'_>) -> Option<Lack> {
+pub(super) fn not_root(ground: &Ground<'_>) -> Option<Lack> {
     let cure = "run as root: sudo pagelab try; it is put back afterwards";
     (!ground.is_root).then(|| lack("the right to change settings of the machine", cure))
 }
@@ -24,14 +24,12 @@ pub(super) fn thp_always(ground: &Ground<'_>) -> Vec<Offer> {
     let mut rung = rung("thp-always", how, Reach::Machine, pmd);
     rung.knob = Some(knob::page(pmd));
     rung.lacks.extend(not_root(ground));
-    rung.keep = vec![
-        format!("setting: echo always | sudo tee {}", ground.pages.global_path().display()),
-        "kernel parameter: transparent_hugepage=always".to_owned(),
-    ];
     "every program of the machine gets them, with the memory that they take"
         .clone_into(&mut rung.cost);
     let settings = policy(ground, pmd, "always");
     let start = Start { thp: Some(true), settings, proof: ANONYMOUS, ..Start::default() };
+    rung.keep = lines(&start);
+    rung.keep.push("kernel parameter: transparent_hugepage=always".to_owned());
     vec![Offer { rung, start }]
 }
 
@@ -49,10 +47,6 @@ pub(super) fn mthp(ground: &Ground<'_>) -> Vec<Offer> {
         let mut rung = rung(&name, &how, Reach::Machine, size);
         rung.knob = Some(knob::page(size));
         rung.lacks.extend(not_root(ground));
-        rung.keep = vec![
-            format!("setting: echo always | sudo tee {}", path.display()),
-            format!("kernel parameter: thp_anon={}K:always (Linux 6.12)", size >> 10),
-        ];
         "every program of the machine gets them".clone_into(&mut rung.cost);
         let mut settings = vec![(path, "always".to_owned())];
         // A larger size that is on would come first.
@@ -61,6 +55,8 @@ pub(super) fn mthp(ground: &Ground<'_>) -> Vec<Offer> {
         }
         let proof = Proof::Folios(size);
         let start = Start { thp: Some(true), settings, proof, ..Start::default() };
+        rung.keep = lines(&start);
+        rung.keep.push(format!("kernel parameter: thp_anon={}K:always (Linux 6.12)", size >> 10));
         Some(Offer { rung, start })
     };
     sizes.filter_map(offer).collect()
@@ -77,10 +73,10 @@ pub(super) fn shared_memory(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "transparent huge pages for shared memory of everybody";
     let mut rung = rung("shmem-thp", how, Reach::Machine, pmd);
     rung.lacks.extend(not_root(ground));
-    rung.keep = vec![format!("setting: echo always | sudo tee {}", path.display())];
     "shared memory of every program gets them".clone_into(&mut rung.cost);
     let settings = vec![(path, "always".to_owned())];
     let start =
         Start { thp: Some(true), settings, proof: SHARED, only: Only::Sharing, ..Start::default() };
+    rung.keep = lines(&start);
     vec![Offer { rung, start }]
 }

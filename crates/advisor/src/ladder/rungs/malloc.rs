@@ -11,7 +11,7 @@ use pagelab_record::{
 };
 
 use super::{
-    ANONYMOUS, Ground, Offer, Only, POOL, POOL_COST, Start, admitting, lack, pool, rung, words,
+    ANONYMOUS, Ground, Offer, Only, POOL, POOL_COST, Start, admitting, lack, lines, pool, rung,
 };
 use crate::ladder::program::Program;
 
@@ -56,10 +56,6 @@ pub(super) fn thp(ground: &Ground<'_>) -> Vec<Offer> {
     if !settings.is_empty() {
         rung.reach = Reach::Machine;
     }
-    rung.keep = words(&[
-        "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)",
-        "systemd unit: Environment=GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-    ]);
     "nothing: what it starts inherits it".clone_into(&mut rung.cost);
     // glibc's commit 801deb07f6ec ends the string that it compares (2.38).
     "glibc 2.35 to 2.37 compares what the kernel says of THP with a byte behind it, which is 0 in \
@@ -68,6 +64,9 @@ pub(super) fn thp(ground: &Ground<'_>) -> Vec<Offer> {
     let environment = tunable("1");
     let start =
         Start { environment, thp: Some(true), settings, proof: ANONYMOUS, ..Start::default() };
+    rung.keep = lines(&start);
+    let unit = "systemd unit: Environment=GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)";
+    rung.keep.push(unit.to_owned());
     vec![Offer { rung, start }]
 }
 
@@ -78,10 +77,6 @@ pub(super) fn hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
     let Some((page, path)) = pool(ground, &mut rung) else {
         return vec![Offer { rung, start: Start::default() }];
     };
-    rung.keep = vec![
-        "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=2 (glibc 2.35)".to_owned(),
-        format!("sysctl: vm.nr_hugepages=N, pages of {}", display_bytes(page as f64)),
-    ];
     POOL_COST.clone_into(&mut rung.cost);
     let start = Start {
         environment: tunable("2"),
@@ -90,6 +85,9 @@ pub(super) fn hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
         only: Only::Alone,
         ..Start::default()
     };
+    rung.keep = lines(&start);
+    let pages = display_bytes(page as f64);
+    rung.keep.push(format!("sysctl: vm.nr_hugepages=N, pages of {pages} (glibc 2.35)"));
     vec![Offer { rung, start }]
 }
 

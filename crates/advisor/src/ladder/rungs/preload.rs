@@ -16,7 +16,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    ANONYMOUS, Ground, Offer, Only, POOL, Proof, Start, admitting, lack,
+    ANONYMOUS, Ground, Offer, Only, POOL, Proof, Start, admitting, lack, lines,
     malloc::{TUNABLES, no_tunables, tunables},
     pool, preloaded, rung, words,
 };
@@ -62,10 +62,9 @@ pub(super) fn loaded(ground: &Ground<'_>, orders: Orders) -> Vec<(String, String
 fn ordered(ground: &Ground<'_>, rung: &mut Rung, order: Order, bytes: u64) -> Start {
     rung.lacks.extend(not_preloaded(ground));
     let environment = loaded(ground, Orders::default().with(order, bytes));
-    let told: Vec<String> =
-        environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    rung.keep.push(format!("environment: {}", told.join(" ")));
-    Start { environment, preload: true, ..Start::default() }
+    let start = Start { environment, preload: true, ..Start::default() };
+    rung.keep.extend(lines(&start));
+    start
 }
 
 pub(super) fn populate(ground: &Ground<'_>) -> Vec<Offer> {
@@ -91,17 +90,17 @@ const KEEP: [(&str, &str); 3] = [
 ];
 
 pub(super) fn malloc_keep(ground: &Ground<'_>) -> Vec<Offer> {
-    let how = "malloc keeps what is freed, and gets memory in steps of 64 MiB: it faults once";
+    let how = "malloc (glibc 2.26) keeps what is freed, and gets memory in steps of 64 MiB";
     let mut rung = rung("malloc-keep", how, Reach::Program, 0);
     rung.lacks.extend(no_tunables(ground.program));
     let now = std::env::var(TUNABLES).ok();
     let all =
         KEEP.iter().fold(now, |now, (name, value)| Some(tunables(now.as_deref(), name, value).1));
-    let text: Vec<String> = KEEP.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    rung.keep = vec![format!("environment: {}={} (glibc 2.26)", TUNABLES, text.join(":"))];
     "what it freed is held until it ends".clone_into(&mut rung.cost);
     let environment = all.map(|all| (TUNABLES.to_owned(), all)).into_iter().collect();
-    vec![Offer { rung, start: Start { environment, ..Start::default() } }]
+    let start = Start { environment, ..Start::default() };
+    rung.keep = lines(&start);
+    vec![Offer { rung, start }]
 }
 
 pub(super) fn maps_thp(ground: &Ground<'_>) -> Vec<Offer> {

@@ -109,6 +109,39 @@ fn who_may_not_have_huge_pages_has_maps_collapsed_and_root_lets_them_in() {
 }
 
 #[test]
+fn khugepaged_is_set_to_work_soon_and_what_it_was_undoes_it() {
+    let mut files = machine("always [madvise] never\n");
+    let folder = format!("{MM}/transparent_hugepage/khugepaged");
+    assert!(offers(&files, true, &program()).iter().all(|o| o.rung.name != "khugepaged"));
+    for file in ["max_ptes_none", "pages_to_scan", "alloc_sleep_millisecs", "scan_sleep_millisecs"]
+    {
+        files.push((format!("{folder}/{file}"), "4096\n"));
+    }
+    let offered = |is_root| {
+        let all = offers(&files, is_root, &program());
+        all.into_iter().find(|offer| offer.rung.name == "khugepaged").unwrap()
+    };
+    let Offer { rung, start } = offered(true);
+    let values: Vec<&str> = start.settings.iter().map(|(_, value)| value.as_str()).collect();
+    // The policy first, and last what wakes it.
+    assert_eq!(values, ["always", "511", "32768", "100", "10"]);
+    assert!(start.settings[4].0.ends_with("khugepaged/scan_sleep_millisecs"));
+    assert_eq!((start.proof, rung.setting.len(), rung.lacks.len()), (Proof::Joined, 5, 0));
+    assert!(rung.keep[0].starts_with("setting: echo always | sudo tee "), "{:?}", rung.keep);
+    assert_eq!(offered(false).rung.lacks.len(), 1);
+}
+
+#[test]
+fn every_variant_says_what_it_sets_and_what_was_there() {
+    let offers = offers(&machine("always [madvise] never\n"), true, &program());
+    for Offer { rung, start } in &offers {
+        let sets = start.settings.len() + start.environment.len();
+        assert!(rung.setting.len() >= sets && rung.setting.len() == rung.undo.len(), "{rung:?}");
+    }
+    assert!(offers[1].rung.setting.is_empty(), "as set up nothing is set");
+}
+
+#[test]
 fn a_library_that_is_missing_is_a_need_with_its_cure() {
     let program = program();
     let (_root, tree) = tree(&[]);

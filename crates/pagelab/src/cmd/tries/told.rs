@@ -34,6 +34,15 @@ pub(super) fn say(step: &Step<'_>, rounds: u32) {
         }
         Step::Settled(rung, Outcome::Failed { reason }) => format!("{rung}: failed: {reason}"),
         Step::Settled(rung, Outcome::Measured(_)) => format!("{rung}: done"),
+        Step::Late(rung, ns, is_all) => {
+            let took = format!("{rung}: took longer than {:.2} s, and was ended", seconds(*ns));
+            if *is_all { took } else { format!("{took} with the budget") }
+        }
+        Step::Disturbed(rung, changed, is_repeated) => {
+            let then =
+                if *is_repeated { "it is run again" } else { "it is left out of this round" };
+            format!("{rung}: {changed} while it ran, so {then}")
+        }
         Step::Planned(_) => return,
     });
 }

@@ -7,6 +7,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use pagelab_sys::knobs::{Place, unchanged_below};
+
 use super::{Ended, Lab, binary, let_in, until};
 
 /// A running `pagelab`, in a process group of its own; ended with the test.
@@ -25,6 +27,12 @@ impl Live {
 
     /// The same with another file as the program.
     pub(crate) fn start_as(program: &Path, lab: &Lab, words: &[&str]) -> Self {
+        if let (Some(&("explain" | "try")), None) = (words.first(), let_in()) {
+            // They begin under no settings of another test's run.
+            let thp = Path::new("/sys/kernel/mm/transparent_hugepage");
+            let steady = || unchanged_below(&Place::machine(), thp).ok();
+            until("settings that nobody has changed", steady);
+        }
         let name = words.last().unwrap_or(&"command").replace('/', "-");
         let (stdout, stderr) =
             (lab.path(format!("{name}.stdout")), lab.path(format!("{name}.stderr")));

@@ -101,6 +101,11 @@ impl Saved {
         saved
     }
 
+    /// Its file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its value as it was found.
     pub(crate) fn found(&self) -> &str {
         &self.found

@@ -6,11 +6,17 @@
 //! takes no faults and costs a call for each page. What cannot be known from here is an upper
 //! bound and says so.
 
+mod khugepaged;
 mod others;
 mod pages;
 
-use pagelab_record::{Measured, Table, vocabulary::knob};
+use pagelab_record::{
+    Measured, Table,
+    advice::{self, Setting},
+    vocabulary::knob,
+};
 
+pub(super) use self::khugepaged::note;
 use self::{
     others::{files, keep, populate, store_first},
     pages::{larger_pages, malloc_thp, mallocs, shared},
@@ -23,8 +29,8 @@ use crate::{Quantity, Unit};
 pub(crate) struct Knob {
     /// What it is called in JSON and CSV.
     pub(crate) name: String,
-    /// How to turn it.
-    pub(crate) how: String,
+    /// How to have it.
+    pub(crate) advice: Advice,
     /// What would change.
     pub(crate) change: String,
     /// Time saved in faults; of an upper bound the value is the bound.
@@ -37,6 +43,50 @@ pub(crate) struct Knob {
     pub(crate) at_most: bool,
     /// Memory that would be taken and that nobody touched, in bytes; `None` where nobody knows.
     pub(crate) bytes: Option<f64>,
+}
+
+/// What to set.
+#[derive(Debug, Clone)]
+pub(crate) struct Advice {
+    /// A word for it: the name of the variant that tries it, where there is one.
+    pub(crate) id: String,
+    /// What it is, in front of the settings.
+    pub(crate) what: String,
+    /// The settings of each way to have it, of which one will do. None where the program has to be
+    /// changed by hand.
+    pub(crate) ways: Vec<Vec<Setting>>,
+}
+
+impl Advice {
+    fn of<const N: usize>(id: &str, what: &str, ways: [Vec<Setting>; N]) -> Self {
+        Self { id: id.to_owned(), what: what.to_owned(), ways: ways.into() }
+    }
+
+    /// The sentence. What a program does for itself comes before what every program then has; of
+    /// many settings the first stands for all.
+    pub(crate) fn how(&self) -> String {
+        let is_of_machine = |way: &&Vec<Setting>| way.iter().any(Setting::is_of_machine);
+        let (machine, own): (Vec<_>, Vec<_>) = self.ways.iter().partition(is_of_machine);
+        let steps = |way: &Vec<Setting>| match &way[..] {
+            [first, others @ ..] if others.len() > 1 => {
+                format!("{first} and {} more", others.len())
+            }
+            few => few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "),
+        };
+        let ways: Vec<String> = own.into_iter().chain(machine).map(steps).collect();
+        let between = if ways.is_empty() { "" } else { ": " };
+        format!("{}{between}{}", self.what, ways.join(", or "))
+    }
+}
+
+/// Larger pages for memory that asks for them.
+fn madvise() -> Setting {
+    Setting::call("madvise", "MADV_HUGEPAGE")
+}
+
+/// A file of transparent huge pages with a value.
+fn thp_file(file: &str, value: &str) -> Setting {
+    Setting::file(format!("{}/{file}", advice::THP), value)
 }
 
 /// What a change would come to.
@@ -78,10 +128,11 @@ impl Knob {
     }
 }
 
-/// Every knob that would change something, the one that saves most first.
+/// Every knob that would change something, the one that saves most first; behind them what changes
+/// no fault.
 pub(crate) fn knobs(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
     let mut knobs = all(measured, groups, prices);
-    knobs.retain(|knob| knob.in_all().value != 0.0);
+    knobs.retain(|knob| knob.in_all().value != 0.0 || knob.name == knob::KHUGEPAGED);
     knobs.sort_by(|a, b| b.in_all().value.total_cmp(&a.in_all().value));
     knobs
 }
@@ -95,6 +146,7 @@ pub(crate) fn all(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec
     knobs.extend(keep(measured, prices));
     knobs.extend(store_first(groups, prices));
     knobs.extend(files(groups));
+    knobs.extend(khugepaged::late(measured));
     translated(&mut knobs, measured, prices);
     knobs
 }
@@ -108,7 +160,7 @@ fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
     if !knobs.iter().any(|knob| knob.name == large) && whole.is_some() {
         knobs.push(Knob {
             name: large,
-            how: THP.to_owned(),
+            advice: thp(),
             change: "no fault that has a price".to_owned(),
             saved: Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) },
             given_back: None,
@@ -126,7 +178,10 @@ fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
 }
 
 /// How pages of 2 MiB are had.
-const THP: &str = "THP: MADV_HUGEPAGE, or enabled=always";
+fn thp() -> Advice {
+    let ways = [vec![thp_file("enabled", "always")], vec![madvise()]];
+    Advice::of("thp-always", "THP", ways)
+}
 
 /// Memory whose pages a program can have larger: of its own, without a file.
 const PLACES: [&str; 3] = ["heap", "anonymous", "stack"];

@@ -8,6 +8,7 @@
 //! Prices are in [`prices`], what would help in [`knobs`], page walks in [`translation`] and
 //! [`modelled`], the tables in [`mod@section`], what is said beside them in [`notes`].
 
+mod advice;
 mod folded;
 mod knobs;
 mod modelled;
@@ -23,6 +24,7 @@ mod whole;
 use pagelab_record::{Measured, Table, units, vocabulary::table};
 
 pub(crate) use self::{
+    advice::value,
     folded::folded,
     predicted::{Predicted, Saving},
     section::section,
@@ -312,7 +314,7 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     let Some(knob) = knobs.iter().find(is_sure) else {
         let most = knobs.first().filter(|knob| knob.in_all().high >= least).map(|knob| {
             let most = Quantity::exact(knob.in_all().high, Unit::Ns).display();
-            format!("at most {most} by: {}", knob.how)
+            format!("at most {most} by: {}", knob.advice.how())
         });
         return Some(Headline {
             value: "no saving".to_owned(),
@@ -323,7 +325,7 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     };
     let memory = knob.bytes.filter(|bytes| *bytes > 0.0);
     let memory = memory.map(|bytes| format!("takes {} more", units::display_bytes(bytes)));
-    Some(headline(knob.in_all(), format!("less by {}", knob.how), &[memory]))
+    Some(headline(knob.in_all(), format!("less by {}", knob.advice.how()), &[memory]))
 }
 
 /// What its page walks cost, where they were seen and have a price.

@@ -5,10 +5,18 @@
 
 use std::cmp::Reverse;
 
-use pagelab_record::{Measured, Outcome, units, vocabulary::table};
+use pagelab_record::{
+    Measured, Outcome,
+    advice::Setting,
+    units,
+    vocabulary::{knob::HELD_BY, table},
+};
 
-use super::{FILE_MINOR, Group, MKWRITE, knobs::density};
-use crate::{Block, Entry, Note, Quantity, Tone, Unit, group_thousands, views::latency};
+use super::{
+    ARM, FILE_MINOR, Group, MKWRITE,
+    knobs::{self, Knob, density},
+};
+use crate::{At, Block, Entry, Note, Quantity, Time, Tone, Unit, group_thousands, views::latency};
 
 /// The kind of faults of which nothing says what they were.
 const UNKNOWN: &str = "unknown";
@@ -168,8 +176,22 @@ pub(super) const TRANSLATION: &str = "Faults are not translation: what larger pa
      in address translation (TLB misses) was not looked at: --translation does. A program that \
      takes no faults may still gain by them.";
 
+/// That another run held the settings that some advice changes.
+pub(super) fn held(measured: &Measured, knobs: &[Knob]) -> Option<Block> {
+    let pid = measured.counters.get(HELD_BY)?;
+    let is_of_machine = |knob: &Knob| knob.advice.ways.iter().flatten().any(Setting::is_of_machine);
+    knobs.iter().any(is_of_machine).then(|| {
+        let text = format!(
+            "process {pid}, another run of pagelab, held the machine's settings while the program \
+             was watched; a file below /sys that is set before it has ended disturbs it"
+        );
+        let cure = "wait for it to end, or have pagelab try set them: --wait waits";
+        Block::Note(Note { tone: Tone::Warn, tag: "held", text, cure: cure.to_owned() })
+    })
+}
+
 /// Which memory larger pages would not have served at its faults, and why.
-pub(super) fn larger(measured: &Measured) -> Vec<String> {
+pub(super) fn larger(entry: &Entry, measured: &Measured) -> Vec<String> {
     let mut said = Vec::new();
     let denied = density(measured, "denied");
     if denied > 0.0 {
@@ -180,15 +202,9 @@ pub(super) fn larger(measured: &Measured) -> Vec<String> {
             group_thousands(denied)
         ));
     }
-    let late = density(measured, "late");
-    if late > 0.0 {
-        said.push(format!(
-            "khugepaged: {} came page by page, before the 2 MiB around each page were mapped and \
-             empty. No THP comes there at a fault; only khugepaged could still join them, which \
-             saves no fault.",
-            units::display_bytes(late * 4096.0)
-        ));
-    }
+    let watched = At { arm: ARM, series: "watched", time: Time::Elapsed };
+    let watched = entry.numbers.get(watched, "p50").map_or(0.0, |watched| watched.value);
+    said.extend(knobs::note(measured, &entry.record.host, watched));
     said
 }
 

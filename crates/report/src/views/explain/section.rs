@@ -8,7 +8,7 @@ use pagelab_record::{Measured, Table as Counts, units};
 use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
-    notes::{crowded, folios, larger, made_writable, unpriced, waited},
+    notes::{crowded, folios, held, larger, made_writable, unpriced, waited},
     prices::{Prices, not_below_0},
     total, walks,
 };
@@ -36,7 +36,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     Some(section)
 }
 
-fn title(entry: &Entry) -> String {
+pub(super) fn title(entry: &Entry) -> String {
     match (entry.case().get("program"), entry.case().get("pid")) {
         (Some(program), _) => program.to_owned(),
         (None, Some(pid)) => format!("process {pid}"),
@@ -78,13 +78,14 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
         blocks.push(Block::Table(places_table(&places(measured, &groups, prefix), what)));
     }
     blocks.extend(walks::blocks(measured, prices));
-    let larger = larger(measured);
+    let larger = larger(entry, measured);
     if !knobs.is_empty() || !larger.is_empty() {
         blocks.push(Block::Heading("What would help".to_owned()));
     }
     if !knobs.is_empty() {
         blocks.push(Block::Table(knobs_table(&knobs, busy)));
     }
+    blocks.extend(held(measured, &knobs));
     blocks.extend(larger.into_iter().map(Block::Text));
     blocks.push(Block::Text(
         "Each: the mean of measured faults that nothing interrupted, less the same touch of a \
@@ -264,7 +265,7 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
     let knob = |knob: &Knob| {
         // Of faults alone: all of them are the bound.
         let saved = not_below_0(knob.saved);
-        (saved.value > 0.0).then(|| (knob.how.clone(), vec![(usize::from(knob.at_most), saved)]))
+        (saved.value > 0.0).then(|| (knob.advice.how(), vec![(usize::from(knob.at_most), saved)]))
     };
     let mappings = places(measured, groups, "mapping/").into_iter().filter_map(place);
     let whiskers = "Whiskers are intervals.";
@@ -291,7 +292,7 @@ fn knobs_table(knobs: &[Knob], busy: Option<Quantity>) -> Table {
     let several = given_back || translated;
     let told = |interval: String| Some(interval).filter(|text| !text.is_empty());
     Grid::<&Knob>::new()
-        .words("knob", 0, |knob| knob.how.clone())
+        .words("knob", 0, |knob| knob.advice.how())
         .words("what changes", 1, |knob| knob.change.clone())
         .words("outcome", 0, |knob| knob.outcome().name().to_owned())
         .number(if several { "saves of faults" } else { "saves" }, 0, |knob| {

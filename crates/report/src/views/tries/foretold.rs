@@ -177,6 +177,7 @@ impl Came {
                 Self::Nothing("failed")
             }
             (Took::NotRun, ..) => Self::Nothing("not tried"),
+            (Took::Late(_), ..) => Self::Nothing("took too long"),
             (Took::No(_), ..) => Self::DidNotTake,
             (Took::Unseen(_), ..) => Self::Nothing("not proven"),
             (_, Some(ratio), Some(plain)) => Self::Saved(Quantity {

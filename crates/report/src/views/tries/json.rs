@@ -46,17 +46,23 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         Took::No(why) => ("no", Some(why)),
         Took::Unseen(why) => ("unseen", Some(why)),
         Took::NotRun => ("not-run", None),
+        Took::Late(_) => ("too-slow", None),
     };
+    let late_ns = if let Took::Late(ns) = row.took { Some(ns) } else { None };
     let base = beside::base(tried.pid);
     let is_base = tried.base() == base;
     json!({
         "rung": row.rung.name,
+        "id": row.rung.name,
+        "setting": row.rung.setting,
+        "undo": row.rung.undo,
         "reach": row.rung.reach,
         "rounds": row.rounds,
         "rounds_compared": row.came.len(),
         "came": row.came,
         "took": took,
         "why": why,
+        "longer_than_ns": late_ns,
         "beside_base_pages": row.plain.filter(|_| is_base).as_ref().map(against),
         "beside_what_is_set_up": row.now.as_ref().map(against),
         "more_bytes_at_peak": tried.more(row, base),

@@ -251,7 +251,7 @@ impl<'r> Tried<'r> {
 
     /// The rungs on which it came to its end.
     fn ran(&self) -> impl Iterator<Item = &Row<'r>> {
-        self.rows.iter().filter(|row| row.took != Took::NotRun)
+        self.rows.iter().filter(|row| !matches!(row.took, Took::NotRun | Took::Late(_)))
     }
 
     /// The fastest of those that are faster than what is set up, and that reach no farther.

@@ -314,6 +314,7 @@ fn untaken(tried: &Tried<'_>) -> Vec<Block> {
     let told = tried.rows.iter().filter_map(|row| match &row.took {
         Took::No(why) => Some(("did not take", row, why.clone())),
         Took::Unseen(why) => Some(("not proven", row, why.clone())),
+        Took::Late(ns) => Some(("too slow", row, tried.too_slow(*ns))),
         Took::Yes(_) if row.came.len() < row.rounds => {
             let [came, rounds] = [row.came.len(), row.rounds];
             let why = if row.rung.fickle.is_empty() { "" } else { ": " };

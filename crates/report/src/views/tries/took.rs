@@ -10,7 +10,7 @@ use pagelab_record::{
     asked::{Reach, Rung},
     stats,
     units::display_bytes,
-    vocabulary::tried,
+    vocabulary::{knob, tried},
 };
 
 use crate::{At, Entry, Quantity, Time};
@@ -26,6 +26,8 @@ pub(super) enum Took {
     No(String),
     /// Nobody could see; why.
     Unseen(String),
+    /// It took longer than so many nanoseconds, and was ended.
+    Late(f64),
     /// It was not run to an end.
     NotRun,
 }
@@ -33,6 +35,9 @@ pub(super) enum Took {
 impl Took {
     /// Of the rounds in which they came.
     pub(super) fn of(rung: &Rung, entry: &Entry, came: &BTreeSet<u32>) -> Self {
+        if let Some(ns) = entry.counter(tried::LATE_NS) {
+            return Self::Late(ns as f64);
+        }
         let rounds = super::values(entry, tried::ELAPSED, Clock::Wall).len();
         if rounds == 0 {
             return Self::NotRun;
@@ -128,6 +133,13 @@ fn why_not(rung: &Rung, entry: &Entry) -> String {
             "no free block was found".to_owned()
         };
         return format!("{why}: {fallbacks} faults of the machine fell back");
+    }
+    if rung.name == knob::KHUGEPAGED {
+        let joined = counter(tried::JOINED);
+        return format!(
+            "khugepaged joined {joined} pages of {page} on this machine meanwhile, and none of \
+             them was seen in it: nothing was there to join, or no pass came before the last look"
+        );
     }
     if counter(tried::ELIGIBLE) == 0 {
         return format!("no mapping of it may have {page}: they are too small, or it did not ask");

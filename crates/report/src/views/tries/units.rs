@@ -192,6 +192,7 @@ impl Fitted {
 fn why_not(row: &Row<'_>) -> Option<String> {
     match (&row.took, &row.entry.record.outcome) {
         (Took::No(why) | Took::Unseen(why), _) => Some(why.clone()),
+        (Took::Late(_), _) => Some("it took too long, and was ended".to_owned()),
         (Took::NotRun, Outcome::Skipped { need, .. }) => Some(format!("it needs {need}")),
         (Took::NotRun, Outcome::Failed { reason }) => Some(reason.clone()),
         (Took::NotRun, Outcome::Measured(_)) => Some("no round of it was run".to_owned()),

@@ -62,6 +62,15 @@ impl<'r> Tried<'r> {
             .filter_map(move |row| Some((row, time(row)?)))
     }
 
+    /// What is said of a variant of which a run was ended after so long.
+    pub(super) fn too_slow(&self, ns: f64) -> String {
+        let usual = self.named(tried::AS_SET_UP);
+        let usual = usual.and_then(|row| row.middle(tried::ELAPSED, Clock::Wall));
+        let usual = usual.map(|ns| format!("; as set up it takes {}", display_ns(ns)));
+        let usual = usual.unwrap_or_default();
+        format!("took longer than {}, and was ended{usual}", display_ns(ns))
+    }
+
     /// A variant that is not judged faster and whose gain is not excluded either.
     fn candidate<'t>(&'t self, row: &'t Row<'r>) -> Option<Candidate<'t, 'r>> {
         let ratio = row.screened.filter(|_| row.rung.name != tried::FIT_NONE)?;

@@ -3,6 +3,7 @@
 
 use pagelab_record::{
     Measured, Table,
+    advice::Setting,
     vocabulary::{knob, table},
 };
 
@@ -11,15 +12,14 @@ use super::{
         Group, cell,
         prices::{Prices, difference},
     },
-    Knob, PLACES, density, first_writes,
+    Advice, Knob, PLACES, density, first_writes,
 };
 use crate::{Quantity, Unit};
 
 /// How memory is kept.
 const KEEP: &str = "keep the memory that is given back, and use it again";
-const KEEP_MALLOC: &str = "let malloc keep what is freed: GLIBC_TUNABLES=\
-                           glibc.malloc.mmap_threshold=4294967296:\
-                           glibc.malloc.trim_threshold=68719476736";
+const KEEP_MALLOC: &str = "let malloc keep what is freed";
+const KEPT: &str = "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=68719476736";
 
 /// What populating would make of first stores to mappings of which nearly all is written.
 pub(super) fn populate(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<Knob> {
@@ -33,7 +33,14 @@ pub(super) fn populate(measured: &Measured, groups: &[Group], prices: &Prices) -
     let now = cost.times(faults / all.max(1.0), Unit::Ns);
     (faults > 0.0).then(|| Knob {
         name: knob::POPULATE.to_owned(),
-        how: "populate before use: MADV_POPULATE_WRITE or mlock".to_owned(),
+        advice: Advice::of(
+            knob::POPULATE,
+            "populate before use",
+            [
+                vec![Setting::call("madvise", "MADV_POPULATE_WRITE")],
+                vec![Setting::call("mlock", None)],
+            ],
+        ),
         change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
         saved: difference(now, populate.times(pages.unwrap_or(faults).max(faults), Unit::Ns)),
         given_back: None,
@@ -56,10 +63,15 @@ pub(super) fn keep(measured: &Measured, prices: &Prices) -> Option<Knob> {
     let tables = measured.tables.iter().filter(mine);
     let of_malloc: f64 = tables.filter_map(|table| cell(table, "again")).sum();
     let is_malloc = of_malloc * 2.0 > again;
-    let how = if is_malloc { KEEP_MALLOC } else { KEEP };
+    let advice = if is_malloc {
+        let kept = Setting::environment("GLIBC_TUNABLES", KEPT);
+        Advice::of("malloc-keep", KEEP_MALLOC, [vec![kept]])
+    } else {
+        Advice::of(knob::KEEP, KEEP, [])
+    };
     (again > 0.0).then(|| Knob {
         name: knob::KEEP.to_owned(),
-        how: how.to_owned(),
+        advice,
         change: format!("{again:.0} pages do not come again; most were given back by {most}"),
         saved: base.fault.times(again, Unit::Ns),
         given_back: prices.release("4k").map(|each| each.times(again, Unit::Ns)),
@@ -88,7 +100,7 @@ pub(super) fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
     (twice > 0.0).then_some(())?;
     Some(Knob {
         name: "store-first".to_owned(),
-        how: "store before the first load of a page".to_owned(),
+        advice: Advice::of("store-first", "store before the first load of a page", []),
         change: format!("{twice:.0} pages take one fault instead of two"),
         saved: saved?,
         given_back: None,
@@ -103,22 +115,28 @@ pub(super) fn files(groups: &[Group]) -> Vec<Knob> {
     let of = |kinds: &'static [&'static str]| {
         groups.iter().filter(move |group| kinds.contains(&group.kind()))
     };
-    let rows: [(&str, &str, &'static [&'static str]); 2] = [
+    let rows: [(&str, &str, [Setting; 2], &'static [&'static str]); 2] = [
         (
             "populate-file",
-            "map files with MAP_POPULATE, or MADV_POPULATE_READ",
+            "map files",
+            [Setting::call("mmap", "MAP_POPULATE"), Setting::call("madvise", "MADV_POPULATE_READ")],
             &["file-minor", "shmem-minor"],
         ),
-        ("read-ahead", "ask for files earlier: MADV_WILLNEED, readahead", &["file-major"]),
+        (
+            "read-ahead",
+            "ask for files earlier",
+            [Setting::call("madvise", "MADV_WILLNEED"), Setting::call("readahead", None)],
+            &["file-major"],
+        ),
     ];
     rows.into_iter()
-        .filter_map(|(name, how, kinds)| {
+        .filter_map(|(name, what, ways, kinds)| {
             let saved = of(kinds).filter_map(|group| group.cost).reduce(Quantity::plus)?;
             let faults: f64 = of(kinds).map(|group| group.faults).sum();
             let becomes = if faults > 1.0 { "faults become" } else { "fault becomes" };
             Some(Knob {
                 name: name.to_owned(),
-                how: how.to_owned(),
+                advice: Advice::of(name, what, ways.map(|way| vec![way])),
                 change: format!("{faults:.0} {becomes} part of a call"),
                 saved,
                 given_back: None,

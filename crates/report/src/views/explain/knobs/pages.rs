@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use pagelab_record::{
     Measured, Table,
+    advice::Setting,
     units::{display_bytes, format_bytes},
     vocabulary::knob,
 };
@@ -18,7 +19,7 @@ use super::{
         prices::{Prices, difference},
         whole::{Whole, cell_of},
     },
-    Knob, PLACES, THP, first_writes,
+    Advice, Knob, PLACES, first_writes, madvise, thp, thp_file,
 };
 use crate::{Quantity, Unit};
 
@@ -59,11 +60,7 @@ pub(super) fn larger_pages(measured: &Measured, groups: &[Group], prices: &Price
         if at_most {
             saved = Quantity { value: saved.high, low: 0.0, ..saved };
         }
-        let how = if shift == 21 {
-            THP.to_owned()
-        } else {
-            format!("mTHP {page}: enabled=madvise, then MADV_HUGEPAGE")
-        };
+        let advice = if shift == 21 { thp() } else { mthp(size, &page) };
         let mut change = format!("{:.0} faults become {:.0} of {page}", all.taken(), all.waves);
         if all.unknown > 0.0 {
             change.push_str(&format!("; of {:.0} more nobody knows", all.unknown));
@@ -79,7 +76,7 @@ pub(super) fn larger_pages(measured: &Measured, groups: &[Group], prices: &Price
         let bytes = Some(bytes);
         knobs.push(Knob {
             name: knob::page(size),
-            how,
+            advice,
             change,
             saved,
             given_back,
@@ -89,6 +86,13 @@ pub(super) fn larger_pages(measured: &Measured, groups: &[Group], prices: &Price
         });
     }
     knobs
+}
+
+/// How folios of a size between the base page and 2 MiB are had.
+fn mthp(size: u64, page: &str) -> Advice {
+    let kib = size >> 10;
+    let enabled = thp_file(&format!("hugepages-{kib}kB/enabled"), "madvise");
+    Advice::of(&format!("mthp-{kib}k"), &format!("mTHP {page}"), [vec![enabled, madvise()]])
 }
 
 /// What is saved in giving back pages that came as larger ones: as many as there were faults.
@@ -125,9 +129,14 @@ pub(super) fn shared(measured: &Measured, groups: &[Group], prices: &Prices) -> 
     }
     (all.faults > 0.0).then(|| Knob {
         name: knob::SHMEM_THP.to_owned(),
-        how: "THP for shared memory: shmem_enabled=advise and MADV_HUGEPAGE, or \
-              shmem_enabled=always"
-            .to_owned(),
+        advice: Advice::of(
+            knob::SHMEM_THP,
+            "THP for shared memory",
+            [
+                vec![thp_file("shmem_enabled", "always")],
+                vec![thp_file("shmem_enabled", "advise"), madvise()],
+            ],
+        ),
         change: format!("{:.0} faults become {:.0} of 2m", all.faults, all.waves),
         saved,
         given_back: None,
@@ -194,7 +203,11 @@ pub(super) fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices)
     });
     Some(Knob {
         name: knob::MALLOC_THP.to_owned(),
-        how: "malloc with THP (glibc 2.35): GLIBC_TUNABLES=glibc.malloc.hugetlb=1".to_owned(),
+        advice: Advice::of(
+            knob::MALLOC_THP,
+            "malloc with THP (glibc 2.35)",
+            [vec![Setting::environment("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")]],
+        ),
         change,
         saved: saved?,
         given_back,

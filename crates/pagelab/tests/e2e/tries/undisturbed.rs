@@ -1,0 +1,59 @@
+//! Other runs that hold the settings, settings that change meanwhile, and runs that hang.
+
+use pagelab_record::{Outcome, vocabulary::tried};
+
+use super::{ALONE, rungs};
+use crate::{
+    knobs::{ENDLESS_FOLIO, WAIT, endless},
+    support::{Lab, Machine, measured, signal, small_folio},
+};
+
+#[test]
+fn what_another_run_has_set_is_waited_for_and_no_variant_is_unknown() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some(folio) = small_folio() else { return };
+    let lab = Lab::new();
+    let first = endless(&lab, "first", ENDLESS_FOLIO, &folio);
+    let holder = format!("another pagelab run (pid {}, first)", first.pid());
+    let of_try = ["try", "-o", "run", "--rung", "mthp-64k", "--", "true"];
+    for words in [&of_try[..], &["explain", "-o", "run", "--costs", "none", "--", "true"]] {
+        let refused = lab.pagelab(words);
+        refused.exits(3).complains(&[&holder, "holds the machine's settings", WAIT]);
+        assert!(!refused.stderr.contains("no such"), "{}", refused.stderr);
+        assert!(!lab.path("run").exists(), "it has left something behind");
+    }
+    signal("INT", first.pid());
+    first.end().exits(130);
+    folio.is_back();
+    let waited = ["try", "-q", ALONE, "--wait", "--rounds", "1"];
+    lab.pagelab(&[&waited[..], &of_try[1..]].concat()).exits(0);
+}
+
+#[test]
+fn a_run_under_other_settings_does_not_count_and_its_variant_is_refused() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some(folio) = small_folio() else { return };
+    let lab = Lab::new();
+    let own = format!("mine=sh -c 'echo madvise > {}'", folio.path().display());
+    let flags = ["try", ALONE, "-o", "run", "--rounds", "1", "--rung", "plain"];
+    let ended = lab.pagelab(&[&flags[..], &["--own", &own, "--", "true"]].concat());
+    let changed = "mthp_enabled.64kB was never, then madvise";
+    ended.complains(&[changed, "it is run again", "it is left out of this round"]);
+    let Outcome::Skipped { need, cure } = &rungs(&lab, "run")["mine"].outcome else {
+        panic!("{ended:?}");
+    };
+    assert!(need.contains(changed) && cure.contains("--wait"), "{need} ({cure})");
+}
+
+#[test]
+fn a_run_that_hangs_is_ended_within_the_budget_and_loses() {
+    let lab = Lab::new();
+    let flags = ["try", ALONE, "-o", "run", "--budget", "20", "--rung", "plain"];
+    let ended = lab.pagelab(&[&flags[..], &["--own", "mine=sleep 1000", "--", "true"]].concat());
+    ended.exits(0).shows(&["too slow: mine: took longer than"]);
+    ended.complains(&["mine: took longer than"]);
+    let mine = &rungs(&lab, "run")["mine"];
+    assert!(measured(mine).counters[tried::LATE_NS] > 0, "{mine:?}");
+    // It goes on without it: what is late stays so.
+    lab.pagelab(&["resume", "-q", "run"]).exits(0).shows(&["too slow: mine"]);
+}
