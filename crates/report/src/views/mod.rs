@@ -11,7 +11,7 @@ mod advise;
 mod curve;
 mod distributions;
 mod environment;
-mod explain;
+pub(crate) mod explain;
 mod findings;
 mod fit;
 mod hint;

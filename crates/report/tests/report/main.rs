@@ -4,6 +4,7 @@
 mod advise;
 #[cfg(test)]
 mod compare;
+mod compare_faults;
 #[cfg(test)]
 mod curve;
 #[cfg(test)]
