@@ -121,7 +121,8 @@ impl Tally {
         // Of a run that ended before the first look nothing is known, but what was counted.
         let is_counted = |name: &str| match name {
             tried::LARGE => offer.start.proof == Proof::Counted,
-            tried::PEAK => seen.peak > 0,
+            // Both of the same rounds, so that no mean lies above its peak.
+            tried::PEAK | tried::MEAN => seen.peak > 0,
             _ => false,
         };
         let memory = memory.into_iter().filter(|(name, _)| seen.looks > 0 || is_counted(name));

@@ -101,8 +101,11 @@ impl<'r> Faults<'r> {
     /// Every number.
     pub(super) fn json(&self) -> Value {
         let told = |counts: &Counts| {
-            let one = |(name, [a, b]): (&String, &[f64; 2])| json!({ "name": name, "a": a, "b": b, "difference": b - a });
-            counts.iter().map(one).collect::<Vec<_>>()
+            let mut told = Vec::new();
+            for (name, [a, b]) in counts {
+                told.push(json!({ "name": name, "a": a, "b": b, "difference": b - a }));
+            }
+            told
         };
         let [a, b] = self.all();
         let programs = [self.pair.a, self.pair.b].map(program);

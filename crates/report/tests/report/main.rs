@@ -34,5 +34,6 @@ mod stages;
 #[cfg(test)]
 mod tlb;
 mod tries;
+mod tries_builds;
 #[cfg(test)]
 mod userfaultfd;

@@ -23,16 +23,17 @@ const FICKLE: &str = "fickle";
 const RARE: &str = "rare";
 
 /// A rung as it came out: nanoseconds of a typical round, its peak and its large pages in MiB.
-struct Came {
-    name: &'static str,
-    reach: Reach,
-    ns: u64,
-    rounds: u32,
-    peak: u64,
-    large: Option<u64>,
+#[derive(Clone, Copy)]
+pub(crate) struct Came {
+    pub(crate) name: &'static str,
+    pub(crate) reach: Reach,
+    pub(crate) ns: u64,
+    pub(crate) rounds: u32,
+    pub(crate) peak: u64,
+    pub(crate) large: Option<u64>,
 }
 
-const fn came(name: &'static str, reach: Reach, ns: u64, peak: u64, large: u64) -> Came {
+pub(crate) const fn came(name: &'static str, reach: Reach, ns: u64, peak: u64, large: u64) -> Came {
     Came { name, reach, ns, rounds: 12, peak, large: Some(large) }
 }
 
@@ -122,7 +123,7 @@ fn reported(all: &[Came], predicts: bool, watched: &[Record]) -> Report {
 }
 
 /// The same of another question.
-fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Report {
+pub(crate) fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Report {
     let mut records = watched.to_vec();
     records.extend(all.iter().map(record));
     of_records(all, &records, change)
@@ -247,7 +248,7 @@ fn two_variants(ms: u64, rounds: u32) -> [Came; 4] {
     .map(|came| Came { rounds, ..came })
 }
 
-fn flat(report: &Report) -> String {
+pub(crate) fn flat(report: &Report) -> String {
     report.terminal(PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

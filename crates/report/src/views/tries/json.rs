@@ -4,7 +4,7 @@ use pagelab_record::vocabulary::tried;
 use serde_json::{Value, json};
 
 use super::{
-    Against, Row, Tried, beside, quantity,
+    Against, Row, Tried, quantity,
     took::Took,
     verdict::{Candidate, Conclusion},
 };
@@ -47,7 +47,7 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         Took::Unseen(why) => ("unseen", Some(why)),
         Took::NotRun => ("not-run", None),
     };
-    let base = beside::base(tried.pid);
+    let base = tried.usual_base();
     let is_base = tried.base() == base;
     json!({
         "rung": row.rung.name,

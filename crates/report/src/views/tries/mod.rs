@@ -8,6 +8,7 @@
 //! predicted in [`mod@foretold`].
 
 mod beside;
+mod builds;
 mod foretold;
 mod json;
 mod section;
@@ -26,7 +27,10 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-pub(crate) use self::{foretold::Foretold, json::value, section::section, units::Fitted};
+pub use self::builds::BuildLimit;
+pub(crate) use self::{
+    builds::exceeded, foretold::Foretold, json::value, section::section, units::Fitted,
+};
 use self::{took::Took, verdict::Conclusion};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
@@ -105,6 +109,8 @@ struct Tried<'r> {
     goals: Vec<Goal>,
     /// The process that ran already.
     pid: Option<u32>,
+    /// Whether its variants are other builds.
+    builds: bool,
 }
 
 /// The values of a series by round.
@@ -178,7 +184,8 @@ impl<'r> Tried<'r> {
         let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
         let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
         let (goals, rounds, pid) = (goals.unwrap_or_default(), asked.rounds, asked.pid);
-        let mut tried = Self { rows, delta, rounds, goals, pid };
+        let builds = asked.own.iter().any(|own| own.build);
+        let mut tried = Self { rows, delta, rounds, goals, pid, builds };
         tried.judge();
         Some(tried)
     }
@@ -193,7 +200,7 @@ impl<'r> Tried<'r> {
             };
             let name = base.parameter("rung");
             let [is_base, is_now] = [self.base() == name, name == tried::AS_SET_UP];
-            let (pid, is_cpu) = (self.pid, beside::base(self.pid) == name);
+            let (pid, is_cpu) = (self.pid, self.usual_base() == name);
             let mut family = Vec::new();
             for (at, row) in self.rows.iter_mut().enumerate() {
                 let is_other = row.entry.parameter("rung") != name;
@@ -234,11 +241,16 @@ impl<'r> Tried<'r> {
     /// The variant that every other is compared with: what is set up, where a budget left no time
     /// for as many rounds with base pages.
     fn base(&self) -> &'static str {
-        let base = beside::base(self.pid);
+        let base = self.usual_base();
         let rounds = self.named(base).map_or(0, |row| row.rounds);
         let is_screened = rounds * 2 <= self.most_rounds();
         let set_up = self.named(tried::AS_SET_UP).filter(|row| is_screened && row.rounds > rounds);
         set_up.map_or(base, |_| tried::AS_SET_UP)
+    }
+
+    /// The same, where a budget left time for it.
+    fn usual_base(&self) -> &'static str {
+        if self.pid.is_some() || self.builds { tried::AS_SET_UP } else { tried::PLAIN }
     }
 
     fn most_rounds(&self) -> usize {
@@ -329,6 +341,9 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let Some(tried) = Tried::of(run) else { return Vec::new() };
     if tried.rows.iter().all(|row| row.screened.is_none()) {
         return Vec::new();
+    }
+    if tried.builds {
+        return builds::headlines(&tried);
     }
     let headline = |value: &str, label: String, detail: String| Headline {
         value: value.to_owned(),

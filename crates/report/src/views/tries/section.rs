@@ -9,7 +9,7 @@ use pagelab_record::{
 };
 
 use super::{
-    Goal, Row, Tried, beside, change, foretold, quantity,
+    Goal, Row, Tried, beside, builds, change, foretold, quantity,
     took::Took,
     units,
     verdict::{Candidate, Conclusion},
@@ -23,7 +23,8 @@ use crate::{
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let tried = Tried::of(run)?;
     let first = tried.rows.first()?;
-    let title = format!("Larger pages for {}", first.entry.parameter("program"));
+    let what = if tried.builds { "Builds of" } else { "Larger pages for" };
+    let title = format!("{what} {}", first.entry.parameter("program"));
     let mut section = Section::new("try", &title);
     for row in &tried.rows {
         section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
@@ -34,7 +35,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         section.blocks.push(Block::Text(text.to_owned()));
         return Some(section);
     }
-    if ran.contains(&tried::AS_SET_UP) {
+    if tried.builds {
+        section.blocks.extend(builds::answers(&tried));
+    } else if ran.contains(&tried::AS_SET_UP) {
         section.blocks.extend(answers(&tried));
         section.blocks.extend(untried(&tried));
     } else {
@@ -60,6 +63,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn legend(tried: &Tried<'_>) -> String {
     if tried.pid.is_some() {
         return beside::LEGEND.to_owned();
+    }
+    if tried.builds {
+        return builds::LEGEND.to_owned();
     }
     let [base, of, more] = if tried.base() == tried::PLAIN {
         let more =
@@ -198,7 +204,7 @@ fn ladder(tried: &Tried<'_>) -> Table {
     columns.extend([
         Column::number(&format!("beside {}", tried.base())),
         Column::words("verdict"),
-        Column::number(&format!("CPU beside {}", beside::base(tried.pid))).rank(3),
+        Column::number(&format!("CPU beside {}", tried.usual_base())).rank(3),
         Column::number("faults").rank(4),
         Column::number("peak").rank(1),
         Column::number("mean").rank(6),
