@@ -42,7 +42,7 @@ fn untried((row, run_ns): (&Row<'_>, u64)) -> Value {
 fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
     let (took, why) = match &row.took {
         Took::NotAsked => ("not-asked", None),
-        Took::Yes(_) => ("yes", None),
+        Took::Yes => ("yes", None),
         Took::No(why) => ("no", Some(why)),
         Took::Unseen(why) => ("unseen", Some(why)),
         Took::NotRun => ("not-run", None),
@@ -59,6 +59,7 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         "why": why,
         "beside_base_pages": row.plain.filter(|_| is_base).as_ref().map(against),
         "beside_what_is_set_up": row.now.as_ref().map(against),
+        "large_bytes": row.large(),
         "more_bytes_at_peak": tried.more(row, base),
         "more_bytes_than_set_up": tried.more(row, tried::AS_SET_UP),
     })

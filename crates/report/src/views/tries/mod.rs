@@ -11,6 +11,7 @@ mod beside;
 mod builds;
 mod foretold;
 mod json;
+mod memory;
 mod section;
 mod took;
 mod units;
@@ -177,7 +178,13 @@ impl<'r> Tried<'r> {
             let entry = entry(&rung.name)?;
             let all = values(entry, tried::ELAPSED, Clock::Wall).len();
             let came = rounds(rung, entry, base);
-            let took = Took::of(rung, entry, &came);
+            let faults = |entry: &Entry| {
+                let faults = values(entry, tried::MINOR_FAULTS, Clock::Wall);
+                (!faults.is_empty()).then(|| stats::median(faults.into_values()))
+            };
+            let both = base.and_then(faults).zip(faults(entry));
+            let spares = both.is_some_and(|(plain, faults)| faults * 2.0 < plain);
+            let took = Took::of(rung, entry, &came, spares);
             let (plain, now, screened, cpu) = (None, None, None, None);
             Some(Row { rung, entry, took, rounds: all, came, plain, now, screened, cpu })
         };
@@ -358,7 +365,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
             let none =
                 format!("nothing that was tried looks better; {untried} variants were not tried");
             let (label, detail) = candidates.first().map_or((none, String::new()), |best| {
-                let label = format!("best so far: {}, not yet sure", best.name());
+                let label =
+                    format!("best so far: {} beside what is set up, not yet sure", best.name());
                 (label, format!("{} · {}", best.spread(), best.remedy(&tried)))
             });
             return vec![headline("undecided", label, detail)];
