@@ -104,6 +104,9 @@ pub struct Own {
     pub command: String,
     /// Whether a hugetlb pool is set aside for it.
     pub pool: bool,
+    /// Whether the command is the path of another build, which gets the program's arguments.
+    #[serde(default)]
+    pub build: bool,
 }
 
 /// Whether a rung may be called so: it names files of the run.
@@ -125,7 +128,21 @@ impl FromStr for Own {
     /// `NAME=COMMAND`, or `pool:NAME=COMMAND`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (pool, rest) = text.strip_prefix("pool:").map_or((false, text), |rest| (true, rest));
-        let (name, command) = rest.split_once('=').ok_or("expected NAME=COMMAND")?;
+        Ok(Self { pool, ..Self::named(rest)? })
+    }
+}
+
+impl Own {
+    /// Another build of the program: `NAME=PATH`.
+    ///
+    /// # Errors
+    /// A sentence, where the text is none.
+    pub fn build(text: &str) -> Result<Self, String> {
+        Ok(Self { build: true, ..Self::named(text)? })
+    }
+
+    fn named(text: &str) -> Result<Self, String> {
+        let (name, command) = text.split_once('=').ok_or("expected NAME=COMMAND")?;
         if !is_name(name) {
             return Err(format!(
                 "{name:?} is no name of a rung: up to 40 letters, digits, - and _"
@@ -134,7 +151,8 @@ impl FromStr for Own {
         if command.trim().is_empty() {
             return Err(format!("{name}: what command starts the program?"));
         }
-        Ok(Self { name: name.to_owned(), command: command.to_owned(), pool })
+        let (name, command) = (name.to_owned(), command.to_owned());
+        Ok(Self { name, command, pool: false, build: false })
     }
 }
 

@@ -46,7 +46,7 @@ pub use published::{
 };
 pub use report::Report;
 pub use terminal::Style;
-pub use views::Defaults;
+pub use views::{BuildLimit, Defaults};
 pub use visible::visible;
 
 // What a view is drawn with is named here, so that a view need not know the files.

@@ -13,7 +13,7 @@ use crate::{
     markdown,
     published::Publication,
     terminal::{self, Style},
-    views::{self, Defaults},
+    views::{self, BuildLimit, Defaults},
     visible::visible,
 };
 
@@ -89,6 +89,11 @@ impl Report {
     pub fn advice_json(&self) -> Option<String> {
         let advice = views::Advice::of(&self.run)?;
         Some(visible(&format!("{:#}\n", views::advice_value(&advice))))
+    }
+
+    /// What each limit came to that another build of a tried program exceeds.
+    pub fn exceeded(&self, limits: &[BuildLimit]) -> Vec<String> {
+        views::exceeded(&self.run, limits)
     }
 
     /// The stacks of a program that was watched, folded for flame graphs and weighted by stall in

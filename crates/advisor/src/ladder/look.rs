@@ -6,19 +6,22 @@
 //! (`smaps`; of its children `smaps_rollup`; folios) comes when it is affordable. What nobody may
 //! look into is counted as blind: nothing is claimed of it.
 
+mod expensive;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagelab_sys::{memory::Folios, process::tree, time::monotonic_raw_ns};
 
+use self::expensive::Expensive;
 use super::{
     environment::Reached,
-    maps::{self, Holding, Library, Mapped, Weight, anonymous, is_there, rollup},
+    maps::{
+        self, Holding, Library, Mapped, Mappings, Weight, is_fuller, is_there, private, rollup,
+    },
 };
 
 /// Cheap looks cost at most one of so many parts of the time.
 const SHARE: u64 = 200;
-/// Dear looks at most one of so many.
-const DEAR_SHARE: u64 = 100;
 /// Between two looks, nanoseconds: at first, at least, and at most.
 const SOONEST_NS: u64 = 1_000_000;
 const LATEST_NS: u64 = 100_000_000;
@@ -54,8 +57,8 @@ pub struct Seen {
     pub other_policy: BTreeSet<u32>,
     /// Of them, those that were seen without our library among their mappings.
     pub unloaded: BTreeSet<u32>,
-    /// The mappings of the first process at the last dear look, by name.
-    pub mappings: BTreeMap<String, Mapped>,
+    /// The mappings of the first process, at the dear look that saw most in large pages.
+    pub mappings: Mappings,
 }
 
 impl Seen {
@@ -107,8 +110,10 @@ impl Seen {
         }
     }
 
-    /// Looks at the page sizes of some processes, and at the mappings of the first.
-    fn pages(&mut self, all: &[u32]) {
+    /// Looks at the page sizes of some processes, and at the mappings of the first, which it
+    /// returns.
+    fn pages(&mut self, all: &[u32]) -> Mappings {
+        let mut first = Mappings::default();
         let mut holding = Holding::default();
         let mut is_told = false;
         for (nth, pid) in all.iter().enumerate() {
@@ -116,7 +121,7 @@ impl Seen {
                 rollup(*pid)
             } else {
                 maps::mappings(*pid).map(|(of_one, mappings)| {
-                    self.mappings = mappings;
+                    first = mappings;
                     of_one
                 })
             };
@@ -133,18 +138,27 @@ impl Seen {
         if is_told {
             self.take(holding);
         }
+        first
     }
 
-    /// Looks for folios of so many bytes.
-    fn find_folios(&mut self, folios: &mut Folios, size: u64, all: &[u32]) {
+    /// Looks for folios of this many bytes, which no page table tells: also those of each mapping
+    /// of the first process.
+    fn find_folios(&mut self, folios: &mut Folios, size: u64, all: &[u32], first: &mut Mappings) {
         let mut found = 0;
-        for pid in all {
-            for range in anonymous(*pid) {
+        let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+        for (nth, pid) in all.iter().enumerate() {
+            for (range, name) in private(*pid) {
                 let Some(bytes) = folios.bytes_in(*pid, range, size) else { return };
                 found += bytes;
+                if nth == 0 {
+                    *by_name.entry(name).or_default() += bytes;
+                }
             }
         }
         self.folios = Some(self.folios.unwrap_or(0).max(found));
+        for (name, mapped) in first {
+            mapped.large = by_name.get(name).copied().unwrap_or(0).max(mapped.large);
+        }
     }
 
     /// Adds a look; `pool_is_shared` says whether pages of the pool are shared memory.
@@ -189,15 +203,7 @@ pub struct Eyes {
     started_ns: u64,
     last_ns: u64,
     spent_ns: u64,
-    dear: Dear,
-}
-
-/// A look that costs something: taken when it is due, and affordable.
-#[derive(Debug, Default)]
-struct Dear {
-    spent_ns: u64,
-    last_ns: u64,
-    taken: usize,
+    dear: Expensive,
 }
 
 /// When a look comes in any case, where it costs no more than so much of the time: of a short
@@ -210,31 +216,6 @@ const LATE_SHARE: u64 = 50;
 fn late(whole_ns: u64, spent_ns: u64, last_ns: u64) -> Option<u64> {
     let late = whole_ns / 100 * LATE;
     (last_ns < late && spent_ns * 2 * LATE_SHARE <= whole_ns).then_some(late)
-}
-
-/// When dear looks are due, in hundredths of the time that the program is known to take: late,
-/// because most programs hold most in the end.
-const DUE: [u64; 6] = [10, 30, 60, 80, 92, 98];
-
-impl Dear {
-    /// Looks, if what was spent and one more look are no more than their share of the time;
-    /// `whole_ns` is what the program takes, where that is known.
-    fn when_affordable(&mut self, gone_ns: u64, whole_ns: Option<u64>, look: impl FnOnce()) {
-        let whole_ns = whole_ns.unwrap_or(gone_ns).max(gone_ns);
-        let due = DUE.get(self.taken).map_or(0, |part| whole_ns / 100 * part);
-        // What turns out to be dear is left for the end: the next to last time that it is due.
-        if gone_ns < due || (self.spent_ns + self.last_ns) * DEAR_SHARE > whole_ns {
-            return;
-        }
-        let begun = monotonic_raw_ns();
-        look();
-        self.last_ns = monotonic_raw_ns() - begun;
-        self.spent_ns += self.last_ns;
-        let affordable =
-            (whole_ns / DEAR_SHARE).saturating_sub(self.spent_ns) / self.last_ns.max(1);
-        let left = usize::try_from(affordable).unwrap_or(DUE.len());
-        self.taken = (self.taken + 1).max(DUE.len().saturating_sub(left.saturating_add(1)));
-    }
 }
 
 impl Eyes {
@@ -250,7 +231,7 @@ impl Eyes {
             started_ns: now,
             last_ns: now,
             spent_ns: 0,
-            dear: Dear::default(),
+            dear: Expensive::default(),
         }
     }
 
@@ -303,9 +284,12 @@ impl Eyes {
         let mut is_dear = false;
         dear.when_affordable(gone, expected.whole_ns, || {
             is_dear = true;
-            seen.pages(&all);
+            let mut first = seen.pages(&all);
             if let (Some(folios), Some(size)) = (folios, expected.folio) {
-                seen.find_folios(folios, size, &all);
+                seen.find_folios(folios, size, &all, &mut first);
+            }
+            if is_fuller(&first, &seen.mappings) {
+                seen.mappings = first;
             }
             if expected.preload {
                 let lacks = |pid: &&u32| maps::library(**pid) == Some(Library::Missing);

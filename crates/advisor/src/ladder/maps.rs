@@ -14,6 +14,8 @@ use pagelab_sys::process::preload::PACKAGE;
 
 /// Bytes that are read of a map, at most: 100,000 mappings.
 const MAP_BYTES: u64 = 96 << 20;
+/// What a mapping without a name is called.
+const ANONYMOUS: &str = "anonymous";
 /// Mappings that are told one by one.
 const MAPPINGS: usize = 24;
 
@@ -113,9 +115,29 @@ pub struct Mapped {
     pub eligible: u64,
 }
 
+/// The mappings of a process by name, at one look.
+pub type Mappings = BTreeMap<String, Mapped>;
+
+/// Whether a look saw as much as another or more: first of what is in large pages, then of all.
+pub fn is_fuller(one: &Mappings, other: &Mappings) -> bool {
+    let sum = |all: &Mappings, of: fn(&Mapped) -> u64| all.values().map(of).sum::<u64>();
+    let seen = |all| [sum(all, |one| one.large), sum(all, |one| one.resident)];
+    seen(one) >= seen(other)
+}
+
 /// Where a process has anonymous memory that it may write.
 pub fn anonymous(pid: u32) -> Vec<Range<u64>> {
     ranges(pid, |access, name| access.starts_with("rw") && (name.is_empty() || name == "[heap]"))
+}
+
+/// Where a process has private memory that is no file's, with the name of each mapping as
+/// [`mappings`] has it: what folios are looked for in.
+pub fn private(pid: u32) -> Vec<(Range<u64>, String)> {
+    found(pid, |range, access, name| {
+        let is_private = name.is_empty() || ["[heap]", "[stack]"].contains(&name);
+        let name = if name.is_empty() { ANONYMOUS } else { name };
+        (is_private && access.starts_with("rw")).then(|| (range, name.to_owned()))
+    })
 }
 
 /// Where a process has code of files.
@@ -257,7 +279,7 @@ fn parts(line: &str) -> Option<(u64, u64, &str, String)> {
 /// What a mapping is called by its first line: its file, what the kernel calls it, or `anonymous`.
 fn header(line: &str) -> Option<String> {
     let (_, _, access, name) = parts(line)?;
-    let name = if name.is_empty() { "anonymous".to_owned() } else { name };
+    let name = if name.is_empty() { ANONYMOUS.to_owned() } else { name };
     let is_code = access.contains('x');
     Some(if is_code && name.starts_with('/') { format!("{name} (code)") } else { name })
 }
@@ -282,6 +304,17 @@ fn heaviest(all: BTreeMap<String, Mapped>) -> BTreeMap<String, Mapped> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_look_that_is_kept_saw_most_in_large_pages_and_then_most_of_all() {
+        let look = |resident, large| {
+            let mapped = Mapped { resident, large, ..Mapped::default() };
+            Mappings::from([(ANONYMOUS.to_owned(), mapped)])
+        };
+        assert!(is_fuller(&look(9, 8), &look(99, 4)) && !is_fuller(&look(99, 4), &look(9, 8)));
+        assert!(is_fuller(&look(9, 0), &look(4, 0)) && !is_fuller(&look(4, 0), &look(9, 0)));
+        assert!(!is_fuller(&Mappings::default(), &look(1, 0)), "none at all tells nothing");
+    }
 
     const SMAPS: &str = "\
 55d0-55d8 r-xp 00000000 fe:00 12 /usr/bin/a name

@@ -200,7 +200,8 @@ impl Run<'_> {
         }
     }
 
-    /// What starts it: its words, or the rung's own command, which a shell becomes.
+    /// What starts it: its words, another build with its arguments, or the rung's own command,
+    /// which a shell becomes.
     fn command(&self) -> Command {
         let mut command = if let Some(own) = &self.start.command {
             let mut command = Command::new("/bin/sh");
@@ -208,9 +209,11 @@ impl Run<'_> {
             command
         } else {
             let words = &self.program.words;
-            let mut command = Command::new(&words[0]);
+            let build = self.start.build.as_ref().map(|path| path.as_os_str());
+            let first = build.unwrap_or(&words[0]);
+            let mut command = Command::new(first);
             // Its name is as it was typed, whatever the path.
-            command.args(&words[1..]).arg0(&words[0]);
+            command.args(&words[1..]).arg0(first);
             command
         };
         command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));

@@ -43,6 +43,8 @@ use super::program::{Loader, Program};
 pub struct Start {
     /// The command of a shell that starts it, in place of its words.
     pub command: Option<String>,
+    /// The file that is executed in place of its first word.
+    pub build: Option<PathBuf>,
     /// Variables that it gets.
     pub environment: Vec<(String, String)>,
     /// Whether its processes may have transparent huge pages; `None` leaves what is inherited.

@@ -14,7 +14,7 @@ use pagelab_sys::process::preload::Counted;
 
 use super::{
     load::Score,
-    maps::{Holding, Mapped},
+    maps::{Holding, Mapped, Mappings, is_fuller},
     once::Once,
     rungs::{Offer, Proof},
     warmth::Warmed,
@@ -28,7 +28,7 @@ pub struct Tally {
     pub(super) pages: Vec<Vec<i64>>,
     pub(super) witness: Vec<Claim>,
     pub(super) counters: BTreeMap<String, u64>,
-    pub(super) mappings: BTreeMap<String, Mapped>,
+    pub(super) mappings: Mappings,
     pub(super) digest: Option<u64>,
     pub(super) elapsed_ns: Vec<(u32, u64)>,
     pub(super) goal: Vec<(u32, f64)>,
@@ -131,7 +131,8 @@ impl Tally {
         // Of a run that ended before the first look nothing is known, but what was counted.
         let is_counted = |name: &str| match name {
             tried::LARGE => offer.start.proof == Proof::Counted,
-            tried::PEAK => seen.peak > 0,
+            // Both of the same rounds, so that no mean lies above its peak.
+            tried::PEAK | tried::MEAN => seen.peak > 0,
             _ => false,
         };
         let memory = memory.into_iter().filter(|(name, _)| seen.looks > 0 || is_counted(name));
@@ -143,7 +144,7 @@ impl Tally {
         self.series.extend(others);
         let row = [u64::from(round)].into_iter().chain(seen.most);
         self.pages.push(row.map(number).collect());
-        if !seen.mappings.is_empty() {
+        if is_fuller(&seen.mappings, &self.mappings) {
             self.mappings.clone_from(&seen.mappings);
         }
         self.claim(offer, once);

@@ -47,7 +47,8 @@ pub(super) struct Compare {
     #[arg(long, value_name = "FACT", value_delimiter = ',')]
     allow: Vec<String>,
     /// Exit with 1 where a metric is worse by more than this, for example p50:3%; of paths, where
-    /// they are longer by more, for example instructions:20.
+    /// they are longer by more, for example instructions:20; of programs that explain watched,
+    /// where they take more page faults by more, for example faults:1%.
     #[arg(long, value_name = "METRIC:SHARE", value_delimiter = ',', value_parser = threshold)]
     fail_on: Vec<Threshold>,
     /// Exit as `git bisect run` wants it: 0 good, 1 bad, 125 cannot be told.
@@ -68,6 +69,8 @@ pub(super) struct Compare {
 const FORMATS: [&str; 7] = ["terminal", "markdown", "lkml", "json", "csv", "html", "folded"];
 /// What a threshold of paths is on.
 const INSTRUCTIONS: &str = "instructions";
+/// What a threshold of programs is on.
+const FAULTS: &str = "faults";
 
 fn threshold(text: &str) -> Result<Threshold, String> {
     let (metric, worse) = text.split_once(':').ok_or_else(|| {
@@ -77,6 +80,9 @@ fn threshold(text: &str) -> Result<Threshold, String> {
         let most = worse.parse().ok().filter(|most| (0..=1 << 40).contains(most));
         let why = || format!("`{worse}` is no number of instructions: write {INSTRUCTIONS}:20");
         return most.map(Threshold::Instructions).ok_or_else(why);
+    }
+    if metric == FAULTS {
+        return share(worse).map(Threshold::Faults);
     }
     Ok(Threshold::Share(metric.parse()?, share(worse)?))
 }

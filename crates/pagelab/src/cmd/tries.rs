@@ -30,10 +30,11 @@ use pagelab_advisor::ladder::{
     rungs::{Ground, Offer},
 };
 use pagelab_bench::{
-    asked::{Seconds, Share, Whole, ppm},
+    asked::{Seconds, Share, Whole, ppm, share},
     plan::Plan,
 };
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
+use pagelab_report::BuildLimit;
 use pagelab_sys::process::{catch_interrupts, tree};
 
 use self::{chosen::chosen, input::input};
@@ -64,6 +65,15 @@ pub(super) struct Try {
     /// A rung by the program's own setting, NAME=COMMAND; pool:NAME=COMMAND sets pages aside.
     #[arg(long, value_name = "RUNG", conflicts_with = "pid")]
     own: Vec<asked::Own>,
+    /// Another build of the program, NAME=PATH, which gets the same arguments: nothing else runs
+    /// beside the program, in turns.
+    #[arg(long, value_name = "BUILD", value_parser = asked::Own::build)]
+    #[arg(conflicts_with_all = ["pid", "rung", "own", "fit"])]
+    build: Vec<asked::Own>,
+    /// Exit with 1 where a build is worse than the program by more than this: time:3%, faults:1%.
+    #[arg(long, value_name = "METRIC:SHARE", value_delimiter = ',', value_parser = limit)]
+    #[arg(requires = "build")]
+    fail_on: Vec<BuildLimit>,
     /// Rounds at most.
     #[arg(long, value_name = "N")]
     #[arg(help = "Rounds at most (default 48)")]
@@ -164,21 +174,29 @@ impl Run for Try {
             delta_ppm: ppm(asked.delta),
             program: words.collect::<Option<_>>().unwrap_or_default(),
             named: asked.named.clone(),
-            own: self.own.clone(),
+            own: self.own.iter().chain(&self.build).cloned().collect(),
             around,
-            predicts: !self.no_prediction,
+            predicts: !self.no_prediction && self.build.is_empty(),
             fits: self.fit,
             pid: None,
         }));
         let run = session::Run::start(&place, header)?;
         let conduct = (self.wait.patience(), self.quiet.quiet);
-        let done = carry_out(run, (program, offers, input), &asked, conduct)?;
+        let mut done = carry_out(run, (program, offers, input), &asked, conduct)?;
+        let exceeded = done.report.exceeded(&self.fail_on);
+        if done.exit == Exit::Good && !exceeded.is_empty() {
+            done.exit = Exit::CaseFailed;
+        }
         if self.format.is_json() {
             output::result(&done.report.json())?;
             done.tell();
-            return Ok(done.exit);
+        } else {
+            session::tell(&done)?;
         }
-        session::tell(&done)
+        for limit in exceeded {
+            output::warn(&format!("worse than --fail-on {limit}"));
+        }
+        Ok(done.exit)
     }
 }
 
@@ -292,7 +310,7 @@ impl Try {
             rounds: self.rounds.unwrap_or(ROUNDS).get(),
             min_rounds: self.min_rounds.map_or(0, Rounds::get),
             budget_ns: self.budget.map(Seconds::ns),
-            named: self.rung.clone(),
+            named: self.rung.iter().chain(self.build.iter().map(|of| &of.name)).cloned().collect(),
             around: self.surroundings(),
             limit: self.limit,
             fragmented: self.fragmented,
@@ -322,6 +340,17 @@ impl Try {
             scores: self.score.iter().map(ToString::to_string).collect(),
         }
     }
+}
+
+/// A limit for other builds of the program, as it is typed.
+fn limit(text: &str) -> Result<BuildLimit, String> {
+    let parts = text.split_once(':');
+    let limit = match parts {
+        Some(("time", worse)) => BuildLimit::Time(share(worse)?),
+        Some(("faults", worse)) => BuildLimit::Faults(share(worse)?),
+        _ => return Err(format!("`{text}` is no limit: write time:3% or faults:1%")),
+    };
+    Ok(limit)
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -12,6 +12,7 @@ mod bad_input;
 mod belongings;
 mod capture;
 mod children;
+mod ci;
 mod commands;
 mod compare;
 mod damage;

@@ -468,7 +468,7 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let density = seen.tables.iter().find(mallocs).unwrap();
     let huge = density.rows.iter().find(|row| row[0] == 2 << 20).unwrap();
     assert!(huge[2] >= 28 * 512, "{huge:?}");
-    ended.shows(&["What explain had predicted, and what came", "malloc-thp"]);
+    ended.shows(&["What explain predicted, and what was measured", "malloc-thp"]);
     // The rounds are those of nobody who is watched.
     assert_eq!(values(&rungs(&lab, "run")[tried::PLAIN], tried::ELAPSED).len(), 2);
 }

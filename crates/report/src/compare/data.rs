@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     Comparison,
     counted::Counted,
+    faults::Faults,
     judged::{Against, Cell},
 };
 use crate::{json::quoted, metric::Found, visible::visible};
@@ -43,6 +44,10 @@ pub(super) fn value(comparison: &Comparison<'_>) -> Value {
     let paths: Vec<Value> = comparison.counted().map(Counted::json).collect();
     if !paths.is_empty() {
         whole["paths"] = paths.into();
+    }
+    let faults: Vec<Value> = comparison.faults().map(Faults::json).collect();
+    if !faults.is_empty() {
+        whole["faults"] = faults.into();
     }
     if let Some(Position { value, p, blocks }) =
         comparison.against.iter().find_map(|against| against.position)

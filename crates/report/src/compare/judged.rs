@@ -15,6 +15,7 @@ use super::{
     Asked, arms,
     counted::Counted,
     facts::{self, Class, Difference},
+    faults::Faults,
     pairs::{self, Left, Pair},
 };
 use crate::{
@@ -70,6 +71,8 @@ pub(super) struct Against<'r> {
     pub(super) cells: Vec<Cell<'r>>,
     /// Paths, which differ exactly or not at all.
     pub(super) counted: Vec<Counted<'r>>,
+    /// Programs whose faults were counted.
+    pub(super) faults: Vec<Faults<'r>>,
     /// What one side alone has.
     pub(super) left: Vec<Left>,
     pub(super) differences: Vec<Difference>,
@@ -84,7 +87,7 @@ pub(super) struct Against<'r> {
 impl Against<'_> {
     /// Whether nothing was measured on both sides.
     pub(super) fn is_empty(&self) -> bool {
-        self.cells.is_empty() && self.counted.is_empty()
+        self.cells.is_empty() && self.counted.is_empty() && self.faults.is_empty()
     }
 }
 
@@ -110,7 +113,7 @@ pub(super) fn against<'r>(
     // The limits of the machine are measured with every grid: what was asked for comes before them.
     pairs.sort_by_key(|pair| views::is_limit(&pair.a.workload));
     let mut differences: Vec<Difference> = Vec::new();
-    let (mut cells, mut counted) = (Vec::new(), Vec::new());
+    let (mut cells, mut counted, mut faults) = (Vec::new(), Vec::new(), Vec::new());
     let told = pairs.iter().map(|pair| (pair.a.workload.as_str(), &pair.case));
     let shorts = pairs::short_names(&told.collect::<Vec<_>>());
     for (pair, short) in pairs.into_iter().zip(shorts) {
@@ -137,11 +140,19 @@ pub(super) fn against<'r>(
         }
         let is_blocked = mine.iter().any(|difference| !difference.is_allowed(&asked.allow));
         let by_default = asked.statistics.is_empty();
-        let made = cells_of(&pair, &short, names, (statistics, by_default), is_blocked);
-        if made.is_empty() {
-            left.push(pairs::alone(&pair, "no series in common"));
+        if let Some(counts) = Faults::of(&pair).filter(|_| !is_blocked) {
+            faults.push(counts);
+        } else {
+            let mut made = cells_of(&pair, &short, names, (statistics, by_default), is_blocked);
+            // How long a program takes that is watched is no number of the program.
+            made.retain(|cell| !Faults::is_mine(&cell.pair) || cell.place.is_none());
+            if made.is_empty() {
+                let is_program = Faults::is_mine(&pair);
+                let why = if is_program { Faults::UNSEEN } else { "no series in common" };
+                left.push(pairs::alone(&pair, why));
+            }
+            cells.extend(made);
         }
-        cells.extend(made);
         for difference in mine {
             // Of what always moves one example says enough.
             let moves = difference.class == Class::Volatile;
@@ -157,7 +168,7 @@ pub(super) fn against<'r>(
     judge(&mut cells, delta_of(asked));
     let name = names[1].to_owned();
     let position = position(&cells);
-    Against { name, cells, counted, left, differences, all_skipped, boots_differ, position }
+    Against { name, cells, counted, faults, left, differences, all_skipped, boots_differ, position }
 }
 
 /// What coming second did, over some cells; each case is asked once, however many metrics it has.

@@ -41,6 +41,9 @@ pub(super) fn render(comparison: &Comparison<'_>, columns: usize) -> String {
         let head = format!("{} -> {}{tie}", comparison.base_name, against.name);
         wrapped(&head, columns, &mut line);
         counted::lines(&against.counted, columns, &mut line);
+        for faults in &against.faults {
+            wrapped(&faults.line(), columns, &mut line);
+        }
         let width = columns.saturating_sub(NUMBERS).max(12);
         if against.cells.is_empty() {
             left(against, columns, &mut line);

@@ -15,6 +15,7 @@ mod counted;
 mod data;
 mod drawn;
 mod facts;
+mod faults;
 mod headings;
 mod hosts;
 mod judged;
@@ -36,6 +37,7 @@ use pagelab_record::{
 use self::{
     counted::Counted,
     facts::{Class, Difference},
+    faults::Faults,
     judged::{Against, Cell, against, delta_of},
 };
 pub use self::{
@@ -88,6 +90,8 @@ pub enum Threshold {
     Share(Statistic, f64),
     /// In a path, by so many instructions.
     Instructions(i64),
+    /// In the page faults of a program, by a share.
+    Faults(f64),
 }
 
 /// What a comparison comes to as a whole, the gravest first.
@@ -205,12 +209,17 @@ impl<'r> Comparison<'r> {
                 self.cells().any(|cell| is_worse(cell, statistic, worse))
             }
             Threshold::Instructions(most) => self.counted().any(|one| one.difference() > most),
+            Threshold::Faults(most) => self.faults().any(|one| one.is_worse(most)),
+        };
+        // A threshold on faults that were not counted is not passed.
+        let is_blind = |threshold: &Threshold| {
+            matches!(threshold, Threshold::Faults(_)) && self.faults().next().is_none()
         };
         if thresholds.iter().any(is_met) {
             Outcome::Worse
         } else if has(Verdict::Invalid) {
             Outcome::Invalid
-        } else if has(Verdict::NotComparable) {
+        } else if has(Verdict::NotComparable) || thresholds.iter().any(is_blind) {
             Outcome::NotComparable
         } else if self.against.iter().any(|against| against.all_skipped) {
             Outcome::AllSkipped
@@ -234,6 +243,10 @@ impl<'r> Comparison<'r> {
 
     fn counted(&self) -> impl Iterator<Item = &Counted<'r>> {
         self.against.iter().flat_map(|against| &against.counted)
+    }
+
+    fn faults(&self) -> impl Iterator<Item = &Faults<'r>> {
+        self.against.iter().flat_map(|against| &against.faults)
     }
 
     fn cells(&self) -> impl Iterator<Item = &Cell<'r>> {

@@ -6,7 +6,10 @@
 
 use std::collections::HashMap;
 
-use pagelab_record::{Case, Host, Measured, Nature, Outcome, Record, vocabulary::fact::HOST_NAME};
+use pagelab_record::{
+    Case, Host, Measured, Nature, Outcome, Record,
+    vocabulary::{fact::HOST_NAME, workload::PROGRAM},
+};
 use serde_json::Value;
 
 use super::Side;
@@ -94,6 +97,9 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
         let same = by_case.get(&a.key()).copied();
         let mut mates: Vec<usize> = same.into_iter().collect();
         if mates.is_empty() {
+            mates = lone_program(a, &here, &there).into_iter().collect();
+        }
+        if mates.is_empty() {
             let stated = |but: &[&str]| -> Vec<usize> {
                 let told = there.iter().enumerate().filter(|(_, b)| is_stated(a, b, but));
                 told.map(|(at, _)| at).collect()
@@ -121,6 +127,15 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
         left.push(Left::of(b, format!("only in {}", other.name)));
     }
     (pairs, left)
+}
+
+/// The one program that the other run explained, where this one explained one too: two builds go by
+/// two names.
+fn lone_program(a: &Record, here: &[&Record], there: &[&Record]) -> Option<usize> {
+    let is_program = |record: &&Record| record.workload == PROGRAM;
+    let is_lone = |all: &[&Record]| all.iter().copied().filter(|one| is_program(one)).count() == 1;
+    (a.workload == PROGRAM && is_lone(here) && is_lone(there))
+        .then(|| there.iter().position(is_program))?
 }
 
 /// Whether one of two records is published and the other agrees with all that it states, but for

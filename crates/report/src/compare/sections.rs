@@ -14,6 +14,7 @@ use pagelab_record::{
 use super::{
     Comparison, FLOOR_MAX, counted,
     facts::{Class, Difference},
+    faults::Faults,
     headings::headings,
     judged::{Against, Cell as Compared},
     pairs::{self, Left},
@@ -38,7 +39,11 @@ pub(super) fn document(comparison: &Comparison<'_>, for_page: bool) -> Document 
         };
         let names = [base_name.as_str(), &other.name];
         sections.extend(counted::sections(&other.counted, names, id, title, for_page));
-        if !other.cells.is_empty() || other.counted.is_empty() {
+        for (nth, faults) in other.faults.iter().enumerate() {
+            let id = if nth == 0 { id("faults") } else { format!("{}-{nth}", id("faults")) };
+            sections.push(faults.section(names, id, &title("Page faults")));
+        }
+        if !other.cells.is_empty() || other.is_empty() {
             sections.push(cells(other, names, id("cells"), &title("Cells")));
         }
         sections.extend(left(other, id("alone"), &title("Not compared")));
@@ -67,8 +72,9 @@ pub(super) fn machine(record: &Record) -> String {
 
 /// Records of both sides of the first pair.
 pub(super) fn example<'c>(comparison: &'c Comparison<'_>) -> Option<[&'c Record; 2]> {
-    let first = comparison.against.iter().find_map(|against| against.cells.first())?;
-    Some([first.pair.a, first.pair.b])
+    let cells = comparison.cells().map(|cell| &cell.pair);
+    let first = cells.chain(comparison.faults().map(|faults| &faults.pair)).next()?;
+    Some([first.a, first.b])
 }
 
 fn facts(comparison: &Comparison<'_>) -> Vec<(String, String)> {
@@ -200,7 +206,8 @@ fn headlines(comparison: &Comparison<'_>) -> Vec<Headline> {
         detail: format!("of {all} cells"),
         tone: tone(verdict),
     };
-    counts.into_iter().map(headline).collect()
+    let faults = comparison.faults().map(Faults::headline);
+    faults.chain(counts.into_iter().map(headline)).collect()
 }
 
 pub(super) fn tone(verdict: Verdict) -> Tone {

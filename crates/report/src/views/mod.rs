@@ -11,7 +11,7 @@ mod advise;
 mod curve;
 mod distributions;
 mod environment;
-mod explain;
+pub(crate) mod explain;
 mod findings;
 mod fit;
 mod hint;
@@ -37,12 +37,13 @@ mod workers;
 pub(crate) use limits::is_limit;
 use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 
+pub use self::tries::BuildLimit;
 pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
     environment::{display as display_fact, facts},
     explain::{folded, value as advised},
     outcomes::intervals,
-    tries::{Fitted, Foretold, value as tried},
+    tries::{Fitted, Foretold, exceeded, value as tried},
 };
 use crate::{
     Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly,

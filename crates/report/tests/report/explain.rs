@@ -31,7 +31,7 @@ fn watched(clock: Clock, ns: u64) -> Series {
 
 /// Two threads that store to 40 000 pages, half of them at once, and a file of which 500 pages were
 /// in the page cache and one was not.
-fn program() -> Record {
+pub(crate) fn program() -> Record {
     let write = "write/4k/anonymous";
     let minor = "file-minor/4k/private-file";
     let fault = |name: &str, faults: i64, seen_ns: i64, more: &[(&str, i64)]| {

@@ -4,6 +4,7 @@
 mod advise;
 #[cfg(test)]
 mod compare;
+mod compare_faults;
 #[cfg(test)]
 mod curve;
 #[cfg(test)]
@@ -33,5 +34,6 @@ mod stages;
 #[cfg(test)]
 mod tlb;
 mod tries;
+mod tries_builds;
 #[cfg(test)]
 mod userfaultfd;

@@ -12,7 +12,12 @@ const ANY: Proof = Proof::Kinds(&[0, 1, 3]);
 
 pub(super) fn own(ground: &Ground<'_>) -> Vec<Offer> {
     let offer = |own: &Own| {
-        let Own { name, command, pool: has_pool } = own;
+        let Own { name, command, pool: has_pool, build } = own;
+        if *build {
+            let how = format!("another build: {command}");
+            let start = Start { build: Some(command.into()), ..Start::default() };
+            return Offer { rung: rung(name, &how, Reach::Program, 0), start };
+        }
         let reach = if *has_pool { Reach::Machine } else { Reach::Program };
         let pmd = ground.pages.pmd_size().unwrap_or(2 << 20);
         let mut rung = rung(name, &format!("by its own setting: {command}"), reach, pmd);

@@ -1,5 +1,6 @@
 //! The rungs that somebody asked for.
 
+use anyhow::Context;
 use pagelab_advisor::ladder::{
     program::Program,
     rungs::{Ground, Offer},
@@ -14,12 +15,18 @@ use crate::exit::Failure;
 /// # Errors
 /// For a name that none has, and for one of our own that another has.
 pub(super) fn chosen(asked: &Try, program: &Program) -> Result<Vec<Offer>, Failure> {
-    let ground = Ground { fits: asked.fit, own: &asked.own, ..Ground::of(program) };
+    for build in &asked.build {
+        let what = format!("--build {}: {}", build.name, build.command);
+        Program::of(&[(&build.command).into()]).context(what).map_err(Failure::usage)?;
+    }
+    let own = if asked.build.is_empty() { &asked.own } else { &asked.build };
+    let ground = Ground { fits: asked.fit, own, ..Ground::of(program) };
     let mut offers = ground.offers();
     let many = |own: &&Own| offers.iter().filter(|offer| offer.rung.name == own.name).count();
-    if let Some(twice) = asked.own.iter().find(|own| many(own) > 1) {
+    if let Some(twice) = own.iter().find(|own| many(own) > 1) {
         return Err(Failure::usage_text(format!(
-            "--own {}: there is a rung of this name: choose another",
+            "--{} {}: there is a rung of this name: choose another",
+            if twice.build { "build" } else { "own" },
             twice.name
         )));
     }
@@ -30,6 +37,13 @@ pub(super) fn chosen(asked: &Try, program: &Program) -> Result<Vec<Offer>, Failu
             "--rung {unknown}: this machine has no such rung; it has {}",
             names.join(", ")
         )));
+    }
+    if !asked.build.is_empty() {
+        // Other builds are compared with the program as it is set up, and with nothing else.
+        offers.retain(|Offer { rung, .. }| {
+            rung.name == tried::AS_SET_UP || own.iter().any(|own| own.name == rung.name)
+        });
+        return Ok(offers);
     }
     let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT, tried::FIT_NONE];
     offers.retain(|Offer { rung, .. }| {

@@ -289,7 +289,7 @@ impl Fleet {
                 cell.statistic == statistic
                     && cell.values.iter().any(|value| value.is_outlier && cell.worse(value) > most)
             }),
-            Threshold::Instructions(_) => false,
+            Threshold::Instructions(_) | Threshold::Faults(_) => false,
         };
         let has = |standing| self.left.keys().any(|(_, known)| *known == standing);
         if thresholds.iter().any(is_worse) {

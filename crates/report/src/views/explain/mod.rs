@@ -21,6 +21,8 @@ mod translation;
 mod walks;
 mod whole;
 
+use std::collections::BTreeMap;
+
 use pagelab_record::{Measured, Table, units, vocabulary::table};
 
 pub(crate) use self::{
@@ -148,6 +150,16 @@ impl Brief {
         let all = if share > 0.0 { brief / share } else { 0.0 };
         (1.96 * (share * (1.0 - share) / self.stretches).sqrt() * all).min(brief)
     }
+}
+
+/// The faults of a record by group, with those that were lost on the way in proportion.
+pub(crate) fn counts(measured: &Measured) -> BTreeMap<String, f64> {
+    let scale = scale(measured);
+    let groups = measured.tables.iter().filter_map(|table| {
+        let name = table.name.strip_prefix("fault/")?;
+        Some((name.to_owned(), cell(table, "faults")? * scale))
+    });
+    groups.collect()
 }
 
 /// The groups of a record with what they cost.

@@ -5,11 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{
-    Clock, stats,
-    verdict::Ratio,
-    vocabulary::tried::{self, AS_SET_UP},
-};
+use pagelab_record::{Clock, stats, verdict::Ratio, vocabulary::tried::AS_SET_UP};
 
 use super::{Row, Tried, change, values};
 use crate::{Block, Entry};
@@ -55,9 +51,4 @@ fn drift(tried: &Tried<'_>) -> Option<f64> {
     let (first, second) = all.split_at(all.len() / 2);
     let is_enough = first.len() >= 2;
     is_enough.then(|| stats::median(second.to_vec()) / stats::median(first.to_vec()))
-}
-
-/// What every other rung is set beside.
-pub(super) fn base(pid: Option<u32>) -> &'static str {
-    if pid.is_some() { AS_SET_UP } else { tried::PLAIN }
 }

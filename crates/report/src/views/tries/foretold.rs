@@ -1,9 +1,10 @@
-//! What `explain` had predicted of a rung, beside what came.
+//! What `explain` predicted of a variant, compared with what was measured.
 //!
-//! The one idea: both are CPU time saved beside base pages, because what larger pages save of
-//! faults is time on the CPU, of all threads together. A prediction stands alone where the rung was
-//! not run, or its pages did not come: what nobody tried is no result. How far the two may lie
-//! apart is told in the time in faults, of which a prediction is a part.
+//! Both are CPU time saved relative to base pages, of all threads together, because a fault that is
+//! spared saves time on the CPU. The error is the measured saving less the predicted one, in time
+//! and as a share of the time in faults and in translation of the watched run, of which a
+//! prediction is a part ([`Foretold::error`]). A variant that was not run has a prediction and no
+//! error; one whose pages did not come saved nothing.
 
 use pagelab_record::{Clock, Outcome, asked::Asked, units::display_ns, vocabulary::tried};
 use serde_json::{Value, json};
@@ -70,11 +71,13 @@ impl Agreement {
         }
     }
 
-    fn cell(self) -> Cell {
+    /// The word in the table; an error that a wide interval holds is no good one.
+    fn cell(self, error: f64) -> Cell {
+        let tone = if error.abs() <= NEAR { Tone::Good } else { Tone::Plain };
         match self {
-            Self::Inside => Cell::toned("inside its interval", Tone::Good),
-            Self::Near => Cell::toned("within 15 % of the stall", Tone::Good),
-            Self::Open => Cell::toned("open: too few rounds", Tone::Quiet),
+            Self::Inside => Cell::toned("within its interval", tone),
+            Self::Near => Cell::toned("within 15 %", Tone::Good),
+            Self::Open => Cell::toned("undecided", Tone::Quiet),
             Self::Off => Cell::toned("off", Tone::Warn),
             Self::Opposite => Cell::toned("wrong sign", Tone::Bad),
         }
@@ -113,10 +116,12 @@ impl Foretold {
         self.stall.value + self.translation.map_or(0.0, |translation| translation.value)
     }
 
-    /// How far what came lies above what was predicted, as a share of what it is a part of.
-    fn off_by(&self) -> Option<f64> {
+    /// The measured saving less the predicted one, in nanoseconds and as a share of
+    /// [`Self::whole`].
+    fn error(&self) -> Option<[f64; 2]> {
         let [predicted, came] = self.pair()?;
-        (self.whole() > 0.0).then(|| (came.value - predicted.value) / self.whole())
+        let error = came.value - predicted.value;
+        (self.whole() > 0.0).then(|| [error, error / self.whole()])
     }
 
     fn agreement(&self) -> Option<Agreement> {
@@ -143,7 +148,8 @@ impl Foretold {
             "at_most": self.predicted.is_some_and(|saving| saving.at_most),
             "came": came,
             "nothing_came": why,
-            "off_by_share_of_stall": self.off_by(),
+            "error_ns": self.error().map(|[ns, _]| ns),
+            "off_by_share_of_stall": self.error().map(|[_, share]| share),
             "agreement": self.agreement().map(Agreement::name),
         })
     }
@@ -205,43 +211,51 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         return unpredicted(run, asked.budget_ns.is_some()).into_iter().collect();
     }
     vec![
-        Block::Heading("What explain had predicted, and what came".to_owned()),
+        Block::Heading("What explain predicted, and what was measured".to_owned()),
         Block::Table(table(&foretold)),
         Block::Text(legend(&foretold)),
     ]
 }
 
-/// What the columns are, and what is in neither.
+/// What the columns are, and what is in neither; the only place that says what an error is.
 fn legend(foretold: &[Foretold]) -> String {
     let has = |what: fn(&explain::Saving) -> bool| {
         foretold.iter().filter_map(|told| told.predicted.as_ref()).any(what)
     };
-    let what = if foretold.iter().any(|told| told.translation.is_some()) {
-        "the time in faults and in translation"
-    } else {
-        "the time in faults (the stall)"
-    };
+    let translation = foretold.iter().find_map(|told| told.translation);
+    let whole = foretold.first().map_or(0.0, Foretold::whole);
+    let stall = foretold.first().map(|told| told.stall.display()).unwrap_or_default();
+    let parts = translation.map_or_else(
+        || format!("faults ({stall})"),
+        |translation| {
+            let translation = translation.display();
+            let whole = display_ns(whole);
+            format!("faults and in translation ({stall} + {translation} = {whole})")
+        },
+    );
     let given_back = if has(|saving| saving.given_back.is_some()) {
         "What giving pages back costs is in both."
     } else {
-        "The giving back of pages is in what came and in no prediction."
+        "What giving pages back costs is measured and not predicted."
     };
-    let translation = if foretold.iter().any(|told| told.translation.is_some()) {
+    let unsampled = if translation.is_some() {
         ""
     } else {
-        " Translation (TLB misses) was not sampled: it is in what came and in no prediction."
+        " Translation (TLB misses) was not sampled: it is measured and not predicted."
     };
     format!(
-        "Both: CPU time saved beside base pages. Predicted: by explain, of one more run with base \
-         pages that was watched before any round and counts for nothing, and from what such faults \
-         and page walks cost here. Came: of the rounds, with its 95 % interval, or of a screen \
-         what it spans. Off by: what came less what was predicted, as a share of {what}; what did \
-         not take saved nothing. {given_back}{translation}"
+        "Both: CPU time saved compared with base pages. Predicted: by explain, of one more run \
+         with base pages that was watched before the rounds, and from what such faults and page \
+         walks cost here. Measured: in the rounds, with its 95 % interval, or of a screen what it \
+         spans; what did not take saved nothing. Error: measured less predicted, and as a share of \
+         the watched run's time in {parts}. Undecided: more rounds may tell. {given_back}\
+         {unsampled}"
     )
 }
 
 fn table(foretold: &[Foretold]) -> Table {
-    let percent = |share: f64| format!("{}{:.0} %", sign(share), share.abs() * 100.0);
+    let percent = |share: f64| format!("{}{:.0} %", plus(share), share.abs() * 100.0);
+    let error = |[ns, share]: [f64; 2]| format!("{}{} ({})", plus(ns), time(ns), percent(share));
     Grid::<&Foretold>::new()
         .words("rung", 0, |told| Cell::from(told.rung.clone()).strong())
         .number("predicted", 0, |told| match told.predicted {
@@ -256,26 +270,30 @@ fn table(foretold: &[Foretold]) -> Table {
                 told.predicted.and_then(|saving| saving.translation).map(spanned)
             })
         })
-        .number("came", 0, |told| match told.came {
+        .number("measured", 0, |told| match told.came {
             Came::Saved(saved) => Cell::from(spanned(saved)).strong(),
             Came::DidNotTake => Cell::toned(DID_NOT_TAKE, Tone::Warn),
             Came::Nothing(why) => Cell::toned(why, Tone::Quiet),
         })
-        .number("off by", 1, |told| told.off_by().map(percent))
-        .number("time in faults", 2, |told| told.stall.display())
-        .only_if(foretold.iter().any(|told| told.translation.is_some()), |grid| {
-            grid.number("in translation", 2, |told| told.translation.map(spanned))
+        .number("error", 0, |told| told.error().map(error))
+        .words("verdict", 1, |told| {
+            let judged = told.agreement().zip(told.error());
+            judged.map_or_else(Cell::none, |(agreement, [_, share])| agreement.cell(share))
         })
-        .words("so", 0, |told| told.agreement().map_or_else(Cell::none, Agreement::cell))
         .table(foretold)
 }
 
-fn sign(value: f64) -> &'static str {
-    if value < 0.0 { "\u{2212}" } else { "" }
+fn plus(value: f64) -> &'static str {
+    if value < 0.0 { "\u{2212}" } else { "+" }
+}
+
+/// A time without its sign; what is less than a nanosecond is none.
+fn time(ns: f64) -> String {
+    display_ns(if ns.abs() < 1.0 { 0.0 } else { ns.abs() })
 }
 
 fn signed(ns: f64) -> String {
-    format!("{}{}", sign(ns), display_ns(ns.abs()))
+    format!("{}{}", if ns <= -1.0 { "\u{2212}" } else { "" }, time(ns))
 }
 
 /// `210 ms (190 ms to 230 ms)`.

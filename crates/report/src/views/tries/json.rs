@@ -4,7 +4,7 @@ use pagelab_record::vocabulary::tried;
 use serde_json::{Value, json};
 
 use super::{
-    Against, Row, Tried, beside, quantity,
+    Against, Row, Tried, quantity,
     took::Took,
     verdict::{Candidate, Conclusion},
 };
@@ -42,14 +42,14 @@ fn untried((row, run_ns): (&Row<'_>, u64)) -> Value {
 fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
     let (took, why) = match &row.took {
         Took::NotAsked => ("not-asked", None),
-        Took::Yes(_) => ("yes", None),
+        Took::Yes => ("yes", None),
         Took::No(why) => ("no", Some(why)),
         Took::Unseen(why) => ("unseen", Some(why)),
         Took::NotRun => ("not-run", None),
         Took::Late(_) => ("too-slow", None),
     };
     let late_ns = if let Took::Late(ns) = row.took { Some(ns) } else { None };
-    let base = beside::base(tried.pid);
+    let base = tried.usual_base();
     let is_base = tried.base() == base;
     json!({
         "rung": row.rung.name,
@@ -65,6 +65,7 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         "longer_than_ns": late_ns,
         "beside_base_pages": row.plain.filter(|_| is_base).as_ref().map(against),
         "beside_what_is_set_up": row.now.as_ref().map(against),
+        "large_bytes": row.large(),
         "more_bytes_at_peak": tried.more(row, base),
         "more_bytes_than_set_up": tried.more(row, tried::AS_SET_UP),
     })

@@ -8,8 +8,10 @@
 //! predicted in [`mod@foretold`].
 
 mod beside;
+mod builds;
 mod foretold;
 mod json;
+mod memory;
 mod section;
 mod took;
 mod units;
@@ -26,7 +28,10 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-pub(crate) use self::{foretold::Foretold, json::value, section::section, units::Fitted};
+pub use self::builds::BuildLimit;
+pub(crate) use self::{
+    builds::exceeded, foretold::Foretold, json::value, section::section, units::Fitted,
+};
 use self::{took::Took, verdict::Conclusion};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
@@ -105,6 +110,8 @@ struct Tried<'r> {
     goals: Vec<Goal>,
     /// The process that ran already.
     pid: Option<u32>,
+    /// Whether its variants are other builds.
+    builds: bool,
 }
 
 /// The values of a series by round.
@@ -171,14 +178,21 @@ impl<'r> Tried<'r> {
             let entry = entry(&rung.name)?;
             let all = values(entry, tried::ELAPSED, Clock::Wall).len();
             let came = rounds(rung, entry, base);
-            let took = Took::of(rung, entry, &came);
+            let faults = |entry: &Entry| {
+                let faults = values(entry, tried::MINOR_FAULTS, Clock::Wall);
+                (!faults.is_empty()).then(|| stats::median(faults.into_values()))
+            };
+            let both = base.and_then(faults).zip(faults(entry));
+            let spares = both.is_some_and(|(plain, faults)| faults * 2.0 < plain);
+            let took = Took::of(rung, entry, &came, spares);
             let (plain, now, screened, cpu) = (None, None, None, None);
             Some(Row { rung, entry, took, rounds: all, came, plain, now, screened, cpu })
         };
         let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
         let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
         let (goals, rounds, pid) = (goals.unwrap_or_default(), asked.rounds, asked.pid);
-        let mut tried = Self { rows, delta, rounds, goals, pid };
+        let builds = asked.own.iter().any(|own| own.build);
+        let mut tried = Self { rows, delta, rounds, goals, pid, builds };
         tried.judge();
         Some(tried)
     }
@@ -193,7 +207,7 @@ impl<'r> Tried<'r> {
             };
             let name = base.parameter("rung");
             let [is_base, is_now] = [self.base() == name, name == tried::AS_SET_UP];
-            let (pid, is_cpu) = (self.pid, beside::base(self.pid) == name);
+            let (pid, is_cpu) = (self.pid, self.usual_base() == name);
             let mut family = Vec::new();
             for (at, row) in self.rows.iter_mut().enumerate() {
                 let is_other = row.entry.parameter("rung") != name;
@@ -234,11 +248,16 @@ impl<'r> Tried<'r> {
     /// The variant that every other is compared with: what is set up, where a budget left no time
     /// for as many rounds with base pages.
     fn base(&self) -> &'static str {
-        let base = beside::base(self.pid);
+        let base = self.usual_base();
         let rounds = self.named(base).map_or(0, |row| row.rounds);
         let is_screened = rounds * 2 <= self.most_rounds();
         let set_up = self.named(tried::AS_SET_UP).filter(|row| is_screened && row.rounds > rounds);
         set_up.map_or(base, |_| tried::AS_SET_UP)
+    }
+
+    /// The same, where a budget left time for it.
+    fn usual_base(&self) -> &'static str {
+        if self.pid.is_some() || self.builds { tried::AS_SET_UP } else { tried::PLAIN }
     }
 
     fn most_rounds(&self) -> usize {
@@ -330,6 +349,9 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     if tried.rows.iter().all(|row| row.screened.is_none()) {
         return Vec::new();
     }
+    if tried.builds {
+        return builds::headlines(&tried);
+    }
     let headline = |value: &str, label: String, detail: String| Headline {
         value: value.to_owned(),
         label,
@@ -343,7 +365,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
             let none =
                 format!("nothing that was tried looks better; {untried} variants were not tried");
             let (label, detail) = candidates.first().map_or((none, String::new()), |best| {
-                let label = format!("best so far: {}, not yet sure", best.name());
+                let label =
+                    format!("best so far: {} beside what is set up, not yet sure", best.name());
                 (label, format!("{} · {}", best.spread(), best.remedy(&tried)))
             });
             return vec![headline("undecided", label, detail)];

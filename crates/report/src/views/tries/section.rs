@@ -9,7 +9,7 @@ use pagelab_record::{
 };
 
 use super::{
-    Goal, Row, Tried, beside, change, foretold, quantity,
+    Goal, Row, Tried, beside, builds, change, foretold, memory, quantity,
     took::Took,
     units,
     verdict::{Candidate, Conclusion},
@@ -23,7 +23,8 @@ use crate::{
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let tried = Tried::of(run)?;
     let first = tried.rows.first()?;
-    let title = format!("Larger pages for {}", first.entry.parameter("program"));
+    let what = if tried.builds { "Builds of" } else { "Larger pages for" };
+    let title = format!("{what} {}", first.entry.parameter("program"));
     let mut section = Section::new("try", &title);
     for row in &tried.rows {
         section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
@@ -34,7 +35,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         section.blocks.push(Block::Text(text.to_owned()));
         return Some(section);
     }
-    if ran.contains(&tried::AS_SET_UP) {
+    if tried.builds {
+        section.blocks.extend(builds::answers(&tried));
+    } else if ran.contains(&tried::AS_SET_UP) {
         section.blocks.extend(answers(&tried));
         section.blocks.extend(untried(&tried));
     } else {
@@ -51,7 +54,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.extend(foretold::blocks(run));
     section.blocks.extend(broken_up(&tried).or_else(|| warmed(&tried)));
     section.blocks.extend(untaken(&tried));
-    section.blocks.extend(mappings(&tried));
+    section.blocks.extend(memory::mappings(&tried));
     section.blocks.extend(output(&tried));
     Some(section)
 }
@@ -60,6 +63,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn legend(tried: &Tried<'_>) -> String {
     if tried.pid.is_some() {
         return beside::LEGEND.to_owned();
+    }
+    if tried.builds {
+        return builds::LEGEND.to_owned();
     }
     let [base, of, more] = if tried.base() == tried::PLAIN {
         let more =
@@ -72,8 +78,8 @@ fn legend(tried: &Tried<'_>) -> String {
         "Beside {base}: the time or first score of a rung over that of {of}, round by round, with \
          its 95 % interval; what is only screened has no verdict. Peak: what it and all that it \
          started held at most, hugetlb pages included, of files and shared memory what the largest \
-         of them holds. More: beside {base}{more}. In large pages: the most at one look, in pages \
-         of the rung's size or larger; of populate, all that was made present when it was mapped."
+         of them holds. More: beside {base}{more}. In large pages: the most at one look of any \
+         round, in pages of the rung's size or larger."
     )
 }
 
@@ -120,7 +126,7 @@ fn undecided(tried: &Tried<'_>, candidates: &[Candidate<'_, '_>]) -> String {
     };
     let (what, spread) = (tried.what(), best.spread());
     let mut text = format!(
-        "Undecided. Best so far: {} of {what} ({spread}), not yet sure; {}.",
+        "Undecided. Best so far: {} of {what} ({spread}) beside what is set up, not yet sure; {}.",
         best.name(),
         best.remedy(tried)
     );
@@ -128,7 +134,7 @@ fn undecided(tried: &Tried<'_>, candidates: &[Candidate<'_, '_>]) -> String {
         let names: Vec<String> = others.iter().take(OPEN).map(Candidate::name).collect();
         let more = others.len().saturating_sub(OPEN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text += &format!(" Also possible: {}{more}.", names.join(", "));
+        text += &format!(" Not excluded either: {}{more}.", names.join(", "));
     }
     text
 }
@@ -175,13 +181,16 @@ fn drawings(tried: &Tried<'_>) -> Vec<Block> {
     );
     let memory = tried.rows.iter().filter(|row| row.took.is_compared()).filter_map(|row| {
         let peak = row.middle(tried::PEAK, Clock::Wall)?;
-        let large = row.middle(tried::LARGE, Clock::Wall).unwrap_or(0.0);
+        let large = row.large().unwrap_or(0.0);
         let bars = [(0, peak), (1, large)];
         let mib = |bytes: f64| Quantity::exact((bytes / 1_048_576.0).round(), Unit::Count);
         Some((row.rung.name.clone(), bars.map(|(key, bytes)| (key, mib(bytes))).to_vec()))
     });
     let memory = Lanes::bars(
-        ["Memory at its peak, MiB", "Medians over the rounds."],
+        [
+            "Memory at its peak, MiB",
+            "Held: the median of the rounds. In large pages: at the look that saw most.",
+        ],
         vec![Key::new("held", None), Key::new("in large pages", Some(200.0))],
         memory.collect(),
         None,
@@ -195,10 +204,11 @@ fn ladder(tried: &Tried<'_>) -> Table {
         // What does not decide is the first to make room.
         Column::number(&goal.name).rank(if nth == 0 { 0 } else { 5 })
     }));
+    columns.extend([Column::number(&format!("beside {}", tried.base())), Column::words("verdict")]);
+    // What the sentences above the table say.
+    columns.extend(is_second(tried).then(|| Column::number("beside as-set-up").rank(1)));
     columns.extend([
-        Column::number(&format!("beside {}", tried.base())),
-        Column::words("verdict"),
-        Column::number(&format!("CPU beside {}", beside::base(tried.pid))).rank(3),
+        Column::number(&format!("CPU beside {}", tried.usual_base())).rank(3),
         Column::number("faults").rank(4),
         Column::number("peak").rank(1),
         Column::number("mean").rank(6),
@@ -209,6 +219,11 @@ fn ladder(tried: &Tried<'_>) -> Table {
         columns.push(Column::number("peak of its cgroup").rank(2));
     }
     Table::of(columns, tried.ran().map(|row| cells(tried, row)).collect())
+}
+
+/// Whether what is set up is not what the variants are compared with first.
+fn is_second(tried: &Tried<'_>) -> bool {
+    tried.base() != tried::AS_SET_UP
 }
 
 /// Whether the program ran in memory cgroups of its own.
@@ -229,15 +244,15 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
     });
     let mut cells = vec![Cell::from(row.rung.name.clone()).strong()];
     cells.extend(tried.goals.iter().map(|goal| value(row, goal)));
+    cells.extend([shown(row.plain.map(|plain| plain.ratio)), verdict(tried, row)]);
+    cells.extend(is_second(tried).then(|| shown(row.screened)));
     cells.extend([
-        shown(row.plain.map(|plain| plain.ratio)),
-        verdict(tried, row),
         shown(row.cpu),
         Cell::maybe(faults.map(group_thousands)),
         bytes(row.middle(tried::PEAK, Clock::Wall)),
         bytes(row.middle(tried::MEAN, Clock::Wall)),
         Cell::maybe(more),
-        bytes(row.middle(tried::LARGE, Clock::Wall)),
+        memory::cell(row),
     ]);
     if has_groups(tried) {
         cells.push(bytes(row.middle(tried::GROUP_PEAK, Clock::Wall)));
@@ -315,7 +330,7 @@ fn untaken(tried: &Tried<'_>) -> Vec<Block> {
         Took::No(why) => Some(("did not take", row, why.clone())),
         Took::Unseen(why) => Some(("not proven", row, why.clone())),
         Took::Late(ns) => Some(("too slow", row, tried.too_slow(*ns))),
-        Took::Yes(_) if row.came.len() < row.rounds => {
+        Took::Yes if row.came.len() < row.rounds => {
             let [came, rounds] = [row.came.len(), row.rounds];
             let why = if row.rung.fickle.is_empty() { "" } else { ": " };
             let text = format!(
@@ -324,56 +339,13 @@ fn untaken(tried: &Tried<'_>) -> Vec<Block> {
             );
             Some(("at times", row, text))
         }
-        Took::NotAsked | Took::Yes(_) | Took::NotRun => None,
+        Took::NotAsked | Took::Yes | Took::NotRun => None,
     });
     let note = |(tag, row, why): (&'static str, &Row<'_>, String)| {
         Block::Note(Note::warn(tag, format!("{}: {why}", row.rung.name), ""))
     };
     told.map(note).collect()
 }
-
-/// Where the memory of the best rung lies, beside base pages.
-fn mappings(tried: &Tried<'_>) -> Vec<Block> {
-    let Some((_, best)) = tried.answers().first().copied() else { return Vec::new() };
-    let of = |row: &Row<'_>, name: &str, at: usize| -> Option<f64> {
-        let measured = row.entry.measured()?;
-        let table = measured.tables.iter().find(|table| table.name == name)?;
-        Some(*table.rows.first()?.get(at)? as f64)
-    };
-    let Some(measured) = best.entry.measured() else { return Vec::new() };
-    let names = measured.tables.iter().filter(|table| table.name.starts_with(tried::MAPPING));
-    let mut rows: Vec<(f64, Vec<Cell>)> = Vec::new();
-    for table in names {
-        let held = of(best, &table.name, 1).unwrap_or(0.0);
-        let plain = tried.named(tried.base()).and_then(|plain| of(plain, &table.name, 1));
-        let name = table.name.strip_prefix(tried::MAPPING).unwrap_or_default();
-        let more = plain.map(|plain| display_bytes((held - plain).max(0.0)));
-        let cells = vec![
-            Cell::from(name.to_owned()),
-            Cell::from(display_bytes(held)),
-            Cell::maybe(more),
-            Cell::maybe(of(best, &table.name, 2).map(display_bytes)),
-        ];
-        rows.push((held, cells));
-    }
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    rows.sort_by(|one, other| other.0.total_cmp(&one.0));
-    rows.truncate(MAPPINGS);
-    let columns = vec![
-        Column::words("mapping").explains(),
-        Column::number("held"),
-        Column::number(&format!("more than {}", tried.base())),
-        Column::number("in large pages"),
-    ];
-    let heading = format!("Where {} holds memory, at the last look by mapping", best.rung.name);
-    let rows = rows.into_iter().map(|(_, cells)| cells).collect();
-    vec![Block::Heading(heading), Block::Table(Table::of(columns, rows))]
-}
-
-/// Mappings that the table shows.
-const MAPPINGS: usize = 8;
 
 /// Whether the program said the same on every rung.
 fn output(tried: &Tried<'_>) -> Option<Block> {

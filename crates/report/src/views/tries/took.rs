@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use pagelab_record::{
     Clock,
     asked::{Reach, Rung},
-    stats,
     units::display_bytes,
     vocabulary::{knob, tried},
 };
@@ -20,8 +19,8 @@ use crate::{At, Entry, Quantity, Time};
 pub(super) enum Took {
     /// None were to come.
     NotAsked,
-    /// So many bytes, at most at one look.
-    Yes(f64),
+    /// They came: a look saw some, or the faults that they spare were not taken.
+    Yes,
     /// None; why.
     No(String),
     /// Nobody could see; why.
@@ -33,8 +32,9 @@ pub(super) enum Took {
 }
 
 impl Took {
-    /// Of the rounds in which they came.
-    pub(super) fn of(rung: &Rung, entry: &Entry, came: &BTreeSet<u32>) -> Self {
+    /// Of the rounds in which they came; `spares` says whether it took less than half of the faults
+    /// that base pages take.
+    pub(super) fn of(rung: &Rung, entry: &Entry, came: &BTreeSet<u32>, spares: bool) -> Self {
         if let Some(ns) = entry.counter(tried::LATE_NS) {
             return Self::Late(ns as f64);
         }
@@ -44,7 +44,7 @@ impl Took {
         }
         let mut large = super::values(entry, tried::LARGE, Clock::Wall);
         large.retain(|round, _| came.is_empty() || came.contains(round));
-        let large = (!large.is_empty()).then(|| stats::median(large.into_values()));
+        let large = large.into_values().reduce(f64::max);
         let is_base = [tried::PLAIN, tried::AS_SET_UP].contains(&rung.name.as_str());
         if rung.page == 0 && (is_base || entry.counter(tried::STRIPPED).unwrap_or(0) == 0) {
             return Self::NotAsked;
@@ -53,9 +53,9 @@ impl Took {
         let is_chosen = [tried::FIT, tried::FIT_ALL].contains(&rung.name.as_str());
         let did_nothing = !is_chosen && entry.counter(tried::ASKED) == Some(0);
         match large {
-            Some(bytes) if bytes > 0.0 && !did_nothing => {
+            Some(bytes) if (bytes > 0.0 || spares) && !did_nothing => {
                 let is_rare = !came.is_empty() && came.len() * OFTEN < rounds;
-                if is_rare { Self::No(rarely(came.len(), rounds)) } else { Self::Yes(bytes) }
+                if is_rare { Self::No(rarely(came.len(), rounds)) } else { Self::Yes }
             }
             // What nobody could look at, most of the time, may have had them.
             Some(_) if was_hidden(entry) => Self::Unseen(why_unseen(entry)),
@@ -66,7 +66,7 @@ impl Took {
 
     /// Whether its time is that of the rung.
     pub(super) fn is_compared(&self) -> bool {
-        matches!(self, Self::NotAsked | Self::Yes(_))
+        matches!(self, Self::NotAsked | Self::Yes)
     }
 }
 
@@ -95,7 +95,8 @@ fn why_unseen(entry: &Entry) -> String {
         return "it belongs to another user, or came to: run as root to look at its memory"
             .to_owned();
     }
-    "page frames are shown to root only, and folios are not seen without".to_owned()
+    "no look could read its page frames: root may, while it runs, and folios are not seen without"
+        .to_owned()
 }
 
 fn why_not(rung: &Rung, entry: &Entry) -> String {

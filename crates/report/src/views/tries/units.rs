@@ -196,7 +196,7 @@ fn why_not(row: &Row<'_>) -> Option<String> {
         (Took::NotRun, Outcome::Skipped { need, .. }) => Some(format!("it needs {need}")),
         (Took::NotRun, Outcome::Failed { reason }) => Some(reason.clone()),
         (Took::NotRun, Outcome::Measured(_)) => Some("no round of it was run".to_owned()),
-        (Took::NotAsked | Took::Yes(_), _) => None,
+        (Took::NotAsked | Took::Yes, _) => None,
     }
 }
 

@@ -45,7 +45,7 @@ fn gain(tried: &Tried<'_>, row: &Row<'_>, base: &Row<'_>, third: &Row<'_>) -> Op
 impl Beside {
     pub(super) fn of(tried: &Tried<'_>, fit: &Row<'_>) -> Option<Self> {
         let is_whole = |row: &&Row<'_>| {
-            tried::WHOLE.contains(&row.rung.name.as_str()) && matches!(row.took, Took::Yes(_))
+            tried::WHOLE.contains(&row.rung.name.as_str()) && matches!(row.took, Took::Yes)
         };
         let wholes = tried.rows.iter().filter(is_whole);
         let plain = tried.named(tried::PLAIN)?;

@@ -1,0 +1,209 @@
+//! Page faults of two builds of a program, as `explain` counted them.
+//!
+//! `explain` receives every fault of a program, so that two runs are compared as counts: there is
+//! no interval and no verdict, and a threshold (`--fail-on faults:1%`) is on the sum. Several runs
+//! of a side give the median of each number. The machine's facts forbid a comparison as they do
+//! for times: settings decide how many faults a program takes.
+
+use std::{collections::BTreeMap, path::Path};
+
+use pagelab_record::{Record, stats::median};
+use serde_json::{Value, json};
+
+use super::pairs::{Pair, measured};
+use crate::{
+    document::{Block, Cell, Headline, Section, Tone},
+    entry::Standing,
+    grid::Grid,
+    quantity::group_thousands,
+    views::explain,
+};
+
+/// Call sites that are shown, and the least difference of one, in faults and as a share of all of
+/// the program: what the loader does differs by a few from run to run. `--format json` has all.
+const SITES: usize = 12;
+const SITE_LEAST: f64 = 10.0;
+const SITE_LEAST_SHARE: f64 = 0.001;
+
+/// Faults of each group or call site, before and after.
+type Counts = BTreeMap<String, [f64; 2]>;
+
+/// A program whose faults were counted on both sides.
+#[derive(Debug, Clone)]
+pub(super) struct Faults<'r> {
+    pub(super) pair: Pair<'r>,
+    /// By kind, page and place.
+    groups: Counts,
+    /// By call site, as far as the report of each run names it.
+    sites: Counts,
+}
+
+impl<'r> Faults<'r> {
+    /// Whether a pair is of programs that were watched.
+    pub(super) fn is_mine(pair: &Pair<'_>) -> bool {
+        pair.a.workload == explain::WORKLOAD
+    }
+
+    /// The faults of a pair of valid records of `explain`.
+    pub(super) fn of(pair: &Pair<'r>) -> Option<Self> {
+        let all = pair.all();
+        let is_valid = |record: &&Record| Standing::of(record) != Standing::Invalid;
+        if !Self::is_mine(pair) || !all.iter().flatten().all(is_valid) {
+            return None;
+        }
+        let counts = |what: fn(&Record) -> BTreeMap<String, f64>| {
+            let mut runs: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
+            for (side, records) in all.iter().enumerate() {
+                for record in records {
+                    for (name, faults) in what(record) {
+                        runs.entry(name).or_default()[side].push(faults);
+                    }
+                }
+            }
+            let middle = |side: usize, mut told: Vec<f64>| {
+                // A run that does not name it took none.
+                told.resize(all[side].len(), 0.0);
+                median(told)
+            };
+            let middles = |[a, b]: [Vec<f64>; 2]| [middle(0, a), middle(1, b)];
+            runs.into_iter().map(|(name, runs)| (name, middles(runs))).collect::<Counts>()
+        };
+        let faults = Self { pair: pair.clone(), groups: counts(groups), sites: counts(sites) };
+        faults.all().iter().all(|all| *all > 0.0).then_some(faults)
+    }
+
+    /// Why a valid pair of `explain` has no faults to compare.
+    pub(super) const UNSEEN: &'static str = "its faults were not received: perf is not allowed";
+
+    /// All faults of both sides.
+    pub(super) fn all(&self) -> [f64; 2] {
+        self.groups.values().fold([0.0; 2], |[a, b], [more, other]| [a + more, b + other])
+    }
+
+    /// Whether the second side takes more, by more than this share.
+    pub(super) fn is_worse(&self, most: f64) -> bool {
+        let [a, b] = self.all();
+        b > a * (1.0 + most)
+    }
+
+    pub(super) fn headline(&self) -> Headline {
+        let [a, b] = self.all();
+        let tone = if b > a { Tone::Bad } else { Tone::Plain };
+        let change = change([a, b]).map_or_else(String::new, |change| format!(" · {change}"));
+        Headline {
+            value: difference([a, b]),
+            label: "page faults".to_owned(),
+            detail: format!("{} → {}{change}", group_thousands(a), group_thousands(b)),
+            tone,
+        }
+    }
+
+    /// Every number.
+    pub(super) fn json(&self) -> Value {
+        let told = |counts: &Counts| {
+            let mut told = Vec::new();
+            for (name, [a, b]) in counts {
+                told.push(json!({ "name": name, "a": a, "b": b, "difference": b - a }));
+            }
+            told
+        };
+        let [a, b] = self.all();
+        let programs = [self.pair.a, self.pair.b].map(program);
+        json!({
+            "programs": programs,
+            "a": a,
+            "b": b,
+            "difference": b - a,
+            "kinds": told(&self.groups),
+            "sites": told(&self.sites),
+        })
+    }
+
+    /// By kind, and the call sites that differ by most.
+    pub(super) fn section(&self, names: [&str; 2], id: String, title: &str) -> Section {
+        type Row<'f> = (&'f str, [f64; 2]);
+        let grid = |what: [&str; 3], parts: fn(&str, usize) -> String| {
+            let mut grid = Grid::<Row<'_>>::new();
+            for (nth, name) in what.into_iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+                grid = grid.words(name, 0, move |(group, _)| parts(group, nth));
+            }
+            grid.number(names[0], 0, |(_, [a, _])| group_thousands(*a))
+                .number(names[1], 0, |(_, [_, b])| group_thousands(*b))
+                .number("difference", 0, |(_, counts)| {
+                    let tone = if counts[1] > counts[0] { Tone::Bad } else { Tone::Plain };
+                    Cell::toned(difference(*counts), tone)
+                })
+                .number("change", 1, |(_, counts)| change(*counts))
+        };
+        let part = |group: &str, nth| group.split('/').nth(nth).unwrap_or_default().to_owned();
+        let all = [("all", self.all())].into_iter().chain(largest(&self.groups));
+        let [a, b] = [self.pair.a, self.pair.b].map(program);
+        let of = if a == b { a.to_owned() } else { format!("{a} → {b}") };
+        let mut section = Section::new(id, title)
+            .with(Block::Text(format!("{of}: page faults, each of them counted.")))
+            .with(Block::Table(grid(["kind", "page", "place"], part).table(all)));
+        let least = SITE_LEAST.max(self.all()[0] * SITE_LEAST_SHARE);
+        let sites = largest(&self.sites).filter(|(_, [a, b])| (b - a).abs() >= least);
+        let sites: Vec<_> = sites.take(SITES).collect();
+        if !sites.is_empty() {
+            let whole = |site: &str, _| site.to_owned();
+            section.blocks.push(Block::Table(grid(["call site", "", ""], whole).table(sites)));
+        }
+        section.with(Block::Text(
+            "The loader and the C library take a few faults more or less from run to run. Call \
+             sites: those that differ by 10 faults and 0.1 % of all or more. Of several runs of a \
+             side: the median of each number."
+                .to_owned(),
+        ))
+    }
+
+    /// A line for a mail.
+    pub(super) fn line(&self) -> String {
+        let Headline { value, label, detail, .. } = self.headline();
+        format!("{value} {label} ({detail})")
+    }
+}
+
+/// What was explained.
+fn program(record: &Record) -> &str {
+    record.case.get("program").unwrap_or_default()
+}
+
+/// The faults of a record by kind, page and place; with those that were lost on the way.
+fn groups(record: &Record) -> BTreeMap<String, f64> {
+    measured(record).map(explain::counts).unwrap_or_default()
+}
+
+/// The faults of a record by call site; a function of the program itself goes by its name alone,
+/// because two builds have two files.
+fn sites(record: &Record) -> BTreeMap<String, f64> {
+    let file = program(record).split(' ').next().map(Path::new).and_then(Path::file_name);
+    let own = file.map(|file| format!(" ({})", file.to_string_lossy()));
+    let tables = measured(record).into_iter().flat_map(|measured| &measured.tables);
+    let mut found = BTreeMap::new();
+    for table in tables {
+        let Some(site) = table.name.strip_prefix("site/") else { continue };
+        let site = own.as_ref().map_or_else(|| site.to_owned(), |own| site.replace(own, ""));
+        let columns = table.columns.iter().filter(|column| column.name.contains('/'));
+        let faults: f64 = columns.filter_map(|column| explain::cell(table, &column.name)).sum();
+        *found.entry(site).or_default() += faults;
+    }
+    found
+}
+
+/// By difference, the largest first.
+fn largest(counts: &Counts) -> impl Iterator<Item = (&str, [f64; 2])> {
+    let mut told: Vec<_> = counts.iter().map(|(name, both)| (name.as_str(), *both)).collect();
+    let difference = |[a, b]: [f64; 2]| (b - a).abs();
+    told.sort_by(|one, other| difference(other.1).total_cmp(&difference(one.1)));
+    told.into_iter()
+}
+
+fn difference([a, b]: [f64; 2]) -> String {
+    let sign = if b < a { '-' } else { '+' };
+    format!("{sign}{}", group_thousands((b - a).abs()))
+}
+
+fn change([a, b]: [f64; 2]) -> Option<String> {
+    (a > 0.0).then(|| format!("{:+.1} %", (b / a - 1.0) * 100.0))
+}
