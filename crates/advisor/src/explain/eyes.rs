@@ -6,13 +6,16 @@
 
 use pagelab_sys::{
     SysError,
-    counts::perf::{Event, Plan, Session, Source, Target, Told, When, tracefs::tracepoints},
+    counts::perf::{
+        Callers, Event, Plan, Session, Source, Target, Told, When, tracefs::tracepoints,
+    },
     machine::Topology,
     time::monotonic_raw_ns,
 };
 
 use super::{
     allowed::Limits,
+    callers::EVERY,
     calls,
     counts::Seen,
     pace::Pace,
@@ -56,7 +59,7 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
     let source = |when, event, chain, mappings, ring_bytes, required| Source {
         when,
         event,
-        chain,
+        callers: if chain { Callers::Chain } else { Callers::None },
         mappings,
         ring_bytes,
         required,
@@ -87,6 +90,11 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
     for point in points {
         add(When::Always, point, &Role::Call, large / 8);
     }
+    // What its ring has no room for is looked at less often. It comes last: where a user may lock
+    // little memory, the others have it.
+    let stack = source(When::InFull, Event::MinorFaults, true, false, large / 4, false);
+    sources.push(Source { callers: Callers::Stack(EVERY), ..stack });
+    roles.push(Role::Stack);
     (sources, roles)
 }
 
@@ -151,7 +159,7 @@ impl Eyes {
                 Role::Exception(_) => sight.exceptions = true,
                 Role::Allocation(_) => sight.allocations = true,
                 Role::Call(_) => calls += 1,
-                Role::Handled { .. } | Role::Mappings | Role::Switch(_) => (),
+                Role::Handled { .. } | Role::Mappings | Role::Switch(_) | Role::Stack => (),
             }
         }
         // One of them alone would not do: what is given back must be told to the end.

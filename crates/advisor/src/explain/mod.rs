@@ -11,9 +11,11 @@
 pub mod allowed;
 pub mod block;
 pub mod blocks;
+pub mod callers;
 pub mod calls;
 pub mod counts;
 pub(crate) mod eyes;
+pub mod jit;
 pub mod kind;
 pub mod owners;
 mod pace;
@@ -28,6 +30,7 @@ mod sites;
 pub mod symbols;
 pub mod tally;
 pub mod threads;
+pub mod unwind;
 pub mod walks;
 pub mod watch;
 

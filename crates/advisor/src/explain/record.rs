@@ -39,8 +39,8 @@ pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
 /// The record's observations.
 pub fn measured(watched: &Watched) -> Measured {
     let mut measured = Measured::default();
-    let mut symbols = Symbols::default();
     let seen = &watched.seen;
+    let mut symbols = Symbols::with(&seen.map_files);
     measured.series = vec![
         series("watched", Clock::Wall, watched.elapsed_ns),
         series("watched", Clock::Cpu, watched.cpu_ns.0 + watched.cpu_ns.1),

@@ -10,13 +10,13 @@ use pagelab_sys::{
 use super::{
     super::{
         allowed,
-        counts::{Count, First, Frame},
+        counts::{Count, First},
         kind::{Allocated, Before, Evidence, Group, Kind, Place, classify},
         places::Area,
         recent::{Like, Recent, Where},
         threads::Open,
     },
-    FRAMES, LARGE, Role, STACK, Tally,
+    LARGE, Role, Tally,
 };
 
 /// A fault that was handled.
@@ -166,7 +166,7 @@ impl Tally {
         if fault.brief {
             return taken(&mut self.recent);
         }
-        let frames = Rc::from(self.frames(pid, fault.chain));
+        let frames = Rc::from(self.frames_of(pid, fault.chain, fault.kernel));
         let Some(open) = open.filter(|open| self.is_whole(Some(open))) else {
             return Like { frames, ..taken(&mut self.recent) };
         };
@@ -218,18 +218,5 @@ impl Tally {
         self.cached += 1;
         let is_due = self.cached <= 256 || self.cached.is_multiple_of(16);
         self.folios.as_mut().filter(|_| is_due)?.is_large(pid, address)
-    }
-
-    /// The callers of a sample.
-    pub(super) fn frames(&self, pid: u32, chain: &[u64]) -> Vec<Frame> {
-        let frame = |address: &u64| match self.places.find(pid, *address) {
-            Some(area) if area.name.starts_with('/') && &*area.name != "//anon" => {
-                let at = address - area.start + area.offset;
-                Frame { file: Rc::clone(&area.name), at }
-            }
-            _ => Frame { file: "".into(), at: *address },
-        };
-        let frames = if self.seen.whole_stacks { STACK } else { FRAMES };
-        chain.iter().take(frames).map(frame).collect()
     }
 }
