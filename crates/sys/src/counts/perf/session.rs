@@ -218,9 +218,9 @@ impl Session {
         self.rings.len() + self.others.len()
     }
 
-    /// Samples of a source that came so far.
-    pub fn samples(&self, source: usize) -> u64 {
-        self.told[source].samples
+    /// Samples of a source that came so far, or are known to be lost.
+    pub fn came(&self, source: usize) -> u64 {
+        self.told[source].samples + self.told[source].lost_told
     }
 
     /// Takes what has come since the last call, and shows it, in no order.
