@@ -34,6 +34,8 @@ pub struct Sight {
     pub allocations: bool,
     /// Calls that change what memory may become.
     pub calls: bool,
+    /// Stacks, to unwind.
+    pub stacks: bool,
 }
 
 /// The sources of minor faults: in full, and in brief.
@@ -159,7 +161,8 @@ impl Eyes {
                 Role::Exception(_) => sight.exceptions = true,
                 Role::Allocation(_) => sight.allocations = true,
                 Role::Call(_) => calls += 1,
-                Role::Handled { .. } | Role::Mappings | Role::Switch(_) | Role::Stack => (),
+                Role::Stack => sight.stacks = true,
+                Role::Handled { .. } | Role::Mappings | Role::Switch(_) => (),
             }
         }
         // One of them alone would not do: what is given back must be told to the end.

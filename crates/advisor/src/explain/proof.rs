@@ -4,10 +4,12 @@
 //! in one group; no program of the tree was one that the kernel let nobody watch, and of a single
 //! process `wait4` counted no fewer.
 
+use std::path::Path;
+
 use pagelab_record::{Claim, Measured};
 use pagelab_sys::counts::perf::Told;
 
-use super::watch::Watched;
+use super::{counts::Frame, watch::Watched};
 
 /// Adds what was proven.
 pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
@@ -66,6 +68,27 @@ fn in_brief(watched: &Watched, of: u64) -> Option<String> {
     })
 }
 
+/// What code is to be compiled with so that its callers are found, where they were not of a tenth
+/// of the stacks.
+fn without_callers(watched: &Watched) -> Option<String> {
+    let callers = &watched.seen.callers;
+    let lost: u64 = callers.lost.values().sum();
+    let (file, most) = callers.lost.iter().max_by_key(|(_, count)| **count)?;
+    let is_made = Frame { file: file.clone(), at: 0 }.is_made();
+    let of = match Path::new(&**file).file_name() {
+        Some(name) if !is_made => name.to_string_lossy().into_owned(),
+        _ => "code that the program made itself".to_owned(),
+    };
+    (lost.saturating_mul(10) >= callers.unwound).then(|| {
+        format!(
+            "of {lost} of {} stacks looked at not all callers were found, {most} of them those of \
+             {of}: compile it with -fno-omit-frame-pointer, or with unwind tables \
+             (-fasynchronous-unwind-tables)",
+            callers.unwound
+        )
+    })
+}
+
 /// Adds what to know about what was seen.
 pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
     let mut warn = |text: String| measured.warnings.push(text);
@@ -86,6 +109,7 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
                 ));
             }
             in_brief(watched, minor.counted + major.counted).into_iter().for_each(&mut warn);
+            without_callers(watched).into_iter().for_each(&mut warn);
             if mappings.lost_told > 0 {
                 warn(format!(
                     "{} records of mappings, names and ends came faster than they were read, so \

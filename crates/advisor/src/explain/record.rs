@@ -193,6 +193,7 @@ fn counters(watched: &Watched, measured: &mut Measured) {
     set("sees_exceptions", u64::from(sight.exceptions));
     set("sees_allocations", u64::from(sight.allocations));
     set("sees_calls", u64::from(sight.calls));
+    set("sees_stacks", u64::from(sight.stacks));
     set("cut_short", u64::from(watched.cut_short));
     if let Some(walks) = &watched.walks {
         set("sees_walks", u64::from(walks.is_ok()));
