@@ -21,12 +21,16 @@ const INSTRUCTIONS_MAX: usize = 4096;
 /// Ways to one instruction that are told apart.
 const WAYS_MAX: usize = 8;
 /// Stacks of one instruction that are all unwound; of more one in eight.
-const UNWOUND: u64 = 128;
+const UNWOUND: u64 = 64;
+/// Stacks that are unwound at one look at the rings: while they are, the rings fill.
+const AT_ONCE: u32 = 8;
 
 /// What unwinding found.
 #[derive(Debug, Default)]
 pub struct Callers {
     at: HashMap<Frame, Ways>,
+    /// How many more are unwound before the next look.
+    left: u32,
     /// Stacks that were unwound.
     pub unwound: u64,
     /// Of them, those whose callers could not all be found, by the file that has no table.
@@ -44,6 +48,16 @@ pub struct Ways {
 }
 
 impl Callers {
+    /// Begins another look at the rings.
+    pub(super) fn look(&mut self) {
+        self.left = AT_ONCE;
+    }
+
+    /// Whether any more stacks are to be unwound before the next look.
+    pub(super) fn has_time(&self) -> bool {
+        self.left > 0
+    }
+
     /// Whether a stack of this instruction is to be unwound.
     pub(super) fn wants(&mut self, instruction: &Frame) -> bool {
         if !self.at.contains_key(instruction) && self.at.len() >= INSTRUCTIONS_MAX {
@@ -57,6 +71,7 @@ impl Callers {
     /// Adds what one stack came to, and what frame pointers had.
     pub(super) fn add(&mut self, chain: &[Frame], way: Vec<Frame>, end: End) {
         self.unwound += 1;
+        self.left = self.left.saturating_sub(1);
         let Some(instruction) = way.first() else { return };
         if let (End::Lost, Some(last)) = (end, way.last()) {
             *self.lost.entry(Rc::clone(&last.file)).or_default() += 1;

@@ -41,6 +41,9 @@ impl Tally {
 
     /// Learns who called an instruction.
     pub(super) fn stack(&mut self, pid: u32, stack: &Stack) {
+        if !self.seen.callers.has_time() {
+            return;
+        }
         let chain = self.frames(pid, &stack.chain);
         if !chain.first().is_some_and(|instruction| self.seen.callers.wants(instruction)) {
             return;

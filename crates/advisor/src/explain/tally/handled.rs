@@ -32,8 +32,10 @@ pub(super) struct Handled<'a> {
 }
 
 impl Tally {
-    /// Looks at the page tables for faults that no exception tells of, soon after they were.
+    /// Begins a look at what came: at the page tables for faults that no exception tells of, soon
+    /// after they were.
     pub fn look(&mut self, new: &[Record]) {
+        self.seen.callers.look();
         if self.told.exceptions {
             return;
         }
