@@ -41,7 +41,7 @@ pub struct Callers {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Ways {
     /// Each with how often it was found.
-    ways: Vec<(Vec<Frame>, u64)>,
+    found: Vec<(Vec<Frame>, u64)>,
     /// Whether frame pointers once had other callers.
     differs: bool,
     told: u64,
@@ -83,7 +83,7 @@ impl Callers {
 
     /// The ways to an instruction; none where no stack of it was unwound.
     pub(super) fn at(&self, instruction: &Frame) -> Option<&Ways> {
-        self.at.get(instruction).filter(|ways| !ways.ways.is_empty())
+        self.at.get(instruction).filter(|ways| !ways.found.is_empty())
     }
 
     /// The ways to each function, by a name for each of its instructions.
@@ -98,7 +98,7 @@ impl Callers {
             let Some(name) = name(instruction) else { continue };
             let function = all.entry(name).or_default();
             function.differs |= ways.differs;
-            ways.ways.iter().for_each(|(way, count)| function.add(way.clone(), *count));
+            ways.found.iter().for_each(|(way, count)| function.add(way.clone(), *count));
         }
         all
     }
@@ -107,10 +107,10 @@ impl Callers {
 impl Ways {
     fn add(&mut self, way: Vec<Frame>, count: u64) {
         // The instruction itself is known; its callers tell ways apart.
-        if let Some((_, known)) = self.ways.iter_mut().find(|(other, _)| other[1..] == way[1..]) {
+        if let Some((_, known)) = self.found.iter_mut().find(|(other, _)| other[1..] == way[1..]) {
             *known += count;
-        } else if self.ways.len() < WAYS_MAX {
-            self.ways.push((way, count));
+        } else if self.found.len() < WAYS_MAX {
+            self.found.push((way, count));
         }
     }
 
@@ -119,11 +119,11 @@ impl Ways {
     pub(super) fn of(&self, chain: &[Frame]) -> Vec<(&[Frame], u64)> {
         let callers = known(chain).get(1..).unwrap_or_default();
         let common = |way: &[Frame]| way.iter().zip(callers).take_while(|(a, b)| a == b).count();
-        let most = self.ways.iter().map(|(way, _)| common(&way[1..])).max().unwrap_or(0);
+        let most = self.found.iter().map(|(way, _)| common(&way[1..])).max().unwrap_or(0);
         if !self.differs && most < callers.len() {
             return Vec::new();
         }
-        let ways = self.ways.iter().filter(|(way, _)| common(&way[1..]) == most);
+        let ways = self.found.iter().filter(|(way, _)| common(&way[1..]) == most);
         ways.map(|(way, count)| (&way[1..], *count)).collect()
     }
 }

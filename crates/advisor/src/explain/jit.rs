@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(found(0x1060).as_deref(), Some("first"), "it goes on behind");
         assert_eq!(found(0x4007).as_deref(), Some("a[31mb"), "nothing that a terminal obeys");
         assert!(
-            [0xFFF, 0x1100, 0x2000, 0x3000, 0x4008, u64::MAX].iter().all(|at| found(*at) == None)
+            [0xFFF, 0x1100, 0x2000, 0x3000, 0x4008, u64::MAX].iter().all(|at| found(*at).is_none())
         );
         let long = PerfMap::parse(format!("1000 1 {}", "x".repeat(5000)).into_bytes());
         assert_eq!(long.find(0x1000).unwrap().len(), NAME_MAX);

@@ -36,6 +36,7 @@ const PROT_WRITE: u32 = 2;
 const PROT_EXEC: u32 = 4;
 
 /// A mapping as faults see it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
     /// First address.

@@ -91,6 +91,7 @@ fn without_callers(watched: &Watched) -> Option<String> {
 
 /// Adds what to know about what was seen.
 pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
+    measured.warnings.extend(without_callers(watched));
     let mut warn = |text: String| measured.warnings.push(text);
     match &watched.told {
         Err(why) => warn(format!(
@@ -109,7 +110,6 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
                 ));
             }
             in_brief(watched, minor.counted + major.counted).into_iter().for_each(&mut warn);
-            without_callers(watched).into_iter().for_each(&mut warn);
             if mappings.lost_told > 0 {
                 warn(format!(
                     "{} records of mappings, names and ends came faster than they were read, so \
@@ -159,9 +159,8 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
              CONFIG_PROC_PAGE_MONITOR)"
         ));
     }
-    if watched.cut_short {
-        warn("the watching was interrupted before the program ended".to_owned());
-    }
+    let cut_short = "the watching was interrupted before the program ended";
+    measured.warnings.extend(watched.cut_short.then(|| cut_short.to_owned()));
 }
 
 pub(super) fn number(value: u64) -> i64 {

@@ -118,6 +118,7 @@ const DWARF: [usize; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14
 const ABI_64: u64 = 2;
 
 /// What a source asked for.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shape {
     /// Callers.
