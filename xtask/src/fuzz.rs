@@ -33,6 +33,7 @@ const TARGETS: &[Target] = &[
     Target { name: "image", memory_mib: 512, bytes_max: 512 },
     Target { name: "journal", memory_mib: 1024, bytes_max: 1024 },
     Target { name: "path", memory_mib: 1024, bytes_max: 2048 },
+    Target { name: "perfmap", memory_mib: 512, bytes_max: 512 },
     Target { name: "preset", memory_mib: 1024, bytes_max: 4096 },
     Target { name: "report", memory_mib: 1024, bytes_max: 256 },
     Target { name: "ring", memory_mib: 512, bytes_max: 512 },
@@ -40,6 +41,7 @@ const TARGETS: &[Target] = &[
     Target { name: "suite", memory_mib: 1024, bytes_max: 2048 },
     Target { name: "tasks", memory_mib: 512, bytes_max: 2048 },
     Target { name: "tierlog", memory_mib: 1024, bytes_max: 1024 },
+    Target { name: "unwind", memory_mib: 512, bytes_max: 512 },
 ];
 
 /// A row of the table of targets: `fuzz/fuzz_targets/<name>.rs`.

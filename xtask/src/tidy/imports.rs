@@ -36,7 +36,10 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("preload", &["sys"]),
     ("segment", &["sys"]),
     ("capture", &["trace"]),
-    ("fuzz", &["record", "trace", "tier", "sys", "live", "bench", "workloads", "report"]),
+    (
+        "fuzz",
+        &["record", "trace", "tier", "sys", "live", "bench", "workloads", "advisor", "report"],
+    ),
     ("python", &["record", "trace", "sys", "bench", "workloads", "report"]),
     ("vm", &["record", "sys"]),
     ("xtask", &["initrd"]),

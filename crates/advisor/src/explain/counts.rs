@@ -2,21 +2,23 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    ops::Range,
     rc::Rc,
 };
 
 use super::{
     blocks::Densities,
+    callers::Callers,
+    frame::Frame,
+    jit::Owners,
     kind::{Group, Kind, Place},
 };
 
-/// An instruction: a file and an offset in it, or an address where no file is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Frame {
-    /// The file; empty where there is none.
-    pub file: Rc<str>,
-    /// Offset in the file, or the address.
-    pub at: u64,
+impl Frame {
+    /// Whether the program made the code itself.
+    pub fn is_made(&self) -> bool {
+        self.file.starts_with("/tmp/perf-") && self.file.ends_with(".map")
+    }
 }
 
 /// The struct of counts, its sum, and its cells: each count is named once, with its unit.
@@ -30,6 +32,17 @@ macro_rules! counts {
             /// Adds another.
             pub fn add(&mut self, other: &Self) {
                 $(self.$field += other.$field;)+
+            }
+
+            /// The part of it between two points on a scale from 0 to `whole`: parts that follow
+            /// each other add up to it.
+            fn share(&self, between: &Range<u64>, whole: u64) -> Self {
+                let up_to = |value: u64, end: u64| {
+                    let part = u128::from(value) * u128::from(end) / u128::from(whole.max(1));
+                    u64::try_from(part).unwrap_or(u64::MAX)
+                };
+                let of = |value| up_to(value, between.end) - up_to(value, between.start);
+                Self { $($field: of(self.$field)),+ }
             }
 
             /// Every count: its name, its unit, and how many.
@@ -90,6 +103,13 @@ impl Part {
         }
     }
 
+    /// The part of its faults between two points on a scale from 0 to `whole`.
+    pub(super) fn share(&self, between: &Range<u64>, whole: u64) -> Self {
+        let groups = self.groups.iter().map(|(group, count)| (*group, count.share(between, whole)));
+        let groups = groups.filter(|(_, count)| *count != Count::default()).collect();
+        Self { size: self.size, groups }
+    }
+
     /// What decides which are told one by one: time where it was seen, faults beside it.
     pub fn weight(&self) -> (u64, u64) {
         let sum = |of: fn(&Count) -> u64| self.groups.values().map(of).sum::<u64>();
@@ -122,6 +142,10 @@ pub struct Seen {
     pub groups: Groups,
     /// Faults by where the program was.
     pub sites: HashMap<Vec<Frame>, Part>,
+    /// Who called the instructions, where frame pointers do not say.
+    pub callers: Callers,
+    /// The files that may name code that programs made, and their owners.
+    pub(super) map_files: Owners,
     /// Whether these are whole stacks, and to be told as such.
     pub whole_stacks: bool,
     /// Faults by mapping: kind of place, name, and which of that name.

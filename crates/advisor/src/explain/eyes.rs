@@ -6,13 +6,16 @@
 
 use pagelab_sys::{
     SysError,
-    counts::perf::{Event, Plan, Session, Source, Target, Told, When, tracefs::tracepoints},
+    counts::perf::{
+        Callers, Event, Plan, Session, Source, Target, Told, When, tracefs::tracepoints,
+    },
     machine::Topology,
     time::monotonic_raw_ns,
 };
 
 use super::{
     allowed::Limits,
+    callers::EVERY,
     calls,
     counts::Seen,
     pace::Pace,
@@ -31,6 +34,8 @@ pub struct Sight {
     pub allocations: bool,
     /// Calls that change what memory may become.
     pub calls: bool,
+    /// Stacks, to unwind.
+    pub stacks: bool,
 }
 
 /// The sources of minor faults: in full, and in brief.
@@ -56,7 +61,7 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
     let source = |when, event, chain, mappings, ring_bytes, required| Source {
         when,
         event,
-        chain,
+        callers: if chain { Callers::Chain } else { Callers::None },
         mappings,
         ring_bytes,
         required,
@@ -87,6 +92,11 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
     for point in points {
         add(When::Always, point, &Role::Call, large / 8);
     }
+    // What its ring has no room for is looked at less often. It comes last: where a user may lock
+    // little memory, the others have it.
+    let stack = source(When::InFull, Event::MinorFaults, true, false, large / 4, false);
+    sources.push(Source { callers: Callers::Stack(EVERY), ..stack });
+    roles.push(Role::Stack);
     (sources, roles)
 }
 
@@ -151,6 +161,7 @@ impl Eyes {
                 Role::Exception(_) => sight.exceptions = true,
                 Role::Allocation(_) => sight.allocations = true,
                 Role::Call(_) => calls += 1,
+                Role::Stack => sight.stacks = true,
                 Role::Handled { .. } | Role::Mappings | Role::Switch(_) => (),
             }
         }
@@ -163,19 +174,20 @@ impl Eyes {
 
     /// Reads what came since the last look.
     pub(crate) fn look(&mut self) {
-        let Self { session, tally, .. } = self;
+        let Self { session, tally, pace, .. } = self;
         tally.look(session.receive());
-        session.drain(&mut |record| tally.take(&record));
-        let faults = session.samples(MINOR) + session.samples(BRIEF);
+        let faults = session.came(MINOR) + session.came(BRIEF);
+        // Before what came is taken in: on a busy machine that is long, and more comes meanwhile.
         if session.has(BRIEF)
             && session.events() <= EVENTS_MAX
-            && let Some(in_full) = self.pace.next(monotonic_raw_ns(), faults)
+            && let Some(in_full) = pace.next(monotonic_raw_ns(), faults)
         {
             let begin_ns = monotonic_raw_ns();
             // What is told as it was told before is dearer, or less; it is as true.
             let _ = session.tell(in_full);
             tally.changed(begin_ns, monotonic_raw_ns());
         }
+        session.drain(&mut |record| tally.take(&record));
         let room = self.limits.room();
         self.room = self.room.map_or(room, |least| Some(room.map_or(least, |now| now.min(least))));
     }

@@ -11,9 +11,12 @@
 pub mod allowed;
 pub mod block;
 pub mod blocks;
+pub mod callers;
 pub mod calls;
 pub mod counts;
 pub(crate) mod eyes;
+pub mod frame;
+pub mod jit;
 pub mod kind;
 pub mod owners;
 mod pace;
@@ -27,6 +30,7 @@ mod sites;
 pub mod symbols;
 pub mod tally;
 pub mod threads;
+pub mod unwind;
 pub mod walks;
 pub mod watch;
 

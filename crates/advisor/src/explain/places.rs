@@ -33,8 +33,10 @@ const STACK_MAX: u64 = 16 << 30;
 const MAP_SHARED: u32 = 1;
 const MAP_HUGETLB: u32 = 0x4_0000;
 const PROT_WRITE: u32 = 2;
+const PROT_EXEC: u32 = 4;
 
 /// A mapping as faults see it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
     /// First address.
@@ -47,6 +49,8 @@ pub struct Area {
     pub place: Place,
     /// Whether it may be written.
     pub writable: bool,
+    /// Whether it may be executed.
+    pub executable: bool,
     /// Whether it may have larger pages: nobody advised against it.
     pub may_be_huge: bool,
     /// Whether a part of it was there before anybody looked.
@@ -55,6 +59,19 @@ pub struct Area {
     pub name: Rc<str>,
     /// Where the memory began from which it grew: the same for all that does.
     pub lineage: u64,
+}
+
+impl Area {
+    /// Whether a file is mapped there.
+    pub fn is_file(&self) -> bool {
+        let is_none = |name: &str| name == "//anon" || name.starts_with("/memfd:");
+        self.name.starts_with('/') && !is_none(&self.name)
+    }
+
+    /// Whether the program itself made the code there.
+    pub fn is_made_code(&self) -> bool {
+        self.executable && !self.is_file() && self.place != Place::Kernel
+    }
 }
 
 /// The mappings of every watched process.
@@ -69,6 +86,7 @@ struct Process {
     areas: BTreeMap<u64, Area>,
     owners: Owners,
     read_ns: u64,
+    makes_code: bool,
     /// All that was mapped then was read, or will be told.
     complete_ns: u64,
 }
@@ -83,7 +101,8 @@ impl Places {
     fn put(&mut self, pid: u32, mapping: &Mapping, told_ns: Option<u64>) {
         let (name, is_tmpfs) = self.name(&mapping.name);
         let (start, end) = (mapping.start, mapping.start.saturating_add(mapping.length));
-        let Process { areas, owners, complete_ns, .. } = self.processes.entry(pid).or_default();
+        let Process { areas, owners, complete_ns, makes_code, .. } =
+            self.processes.entry(pid).or_default();
         let below = areas.range(..start).next_back().filter(|(_, area)| area.end > start);
         let before = below.into_iter().chain(areas.range(start..end.max(start)));
         owners.told(start..end, before.map(|(_, area)| area.start..area.end));
@@ -107,12 +126,19 @@ impl Places {
             offset: mapping.offset,
             place,
             writable: mapping.protection & PROT_WRITE != 0,
+            executable: mapping.protection & PROT_EXEC != 0,
             may_be_huge,
             untold,
             name,
             lineage,
         };
+        *makes_code |= area.is_made_code();
         insert(areas, area);
+    }
+
+    /// Whether a process has had code outside every file.
+    pub fn makes_code(&self, pid: u32) -> bool {
+        self.processes.get(&pid).is_some_and(|process| process.makes_code)
     }
 
     /// A part of a process's memory was advised to have huge pages, or not to.
@@ -314,7 +340,8 @@ fn parse(line: &str) -> Option<Mapping> {
     if name.starts_with("/anon_hugepage") {
         flags |= MAP_HUGETLB;
     }
-    let protection = if rights.contains('w') { PROT_WRITE } else { 0 };
+    let right = |letter, bit| if rights.contains(letter) { bit } else { 0 };
+    let protection = right('w', PROT_WRITE) | right('x', PROT_EXEC);
     let length = end.checked_sub(start)?;
     Some(Mapping { start, length, offset, protection, flags, inode, name: name.to_owned() })
 }

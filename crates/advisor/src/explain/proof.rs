@@ -4,10 +4,12 @@
 //! in one group; no program of the tree was one that the kernel let nobody watch, and of a single
 //! process `wait4` counted no fewer.
 
+use std::path::Path;
+
 use pagelab_record::{Claim, Measured};
 use pagelab_sys::counts::perf::Told;
 
-use super::watch::Watched;
+use super::{frame::Frame, watch::Watched};
 
 /// Adds what was proven.
 pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
@@ -66,8 +68,30 @@ fn in_brief(watched: &Watched, of: u64) -> Option<String> {
     })
 }
 
+/// What code is to be compiled with so that its callers are found, where they were not of a tenth
+/// of the stacks.
+fn without_callers(watched: &Watched) -> Option<String> {
+    let callers = &watched.seen.callers;
+    let lost: u64 = callers.lost.values().sum();
+    let (file, most) = callers.lost.iter().max_by_key(|(_, count)| **count)?;
+    let is_made = Frame { file: file.clone(), at: 0 }.is_made();
+    let of = match Path::new(&**file).file_name() {
+        Some(name) if !is_made => name.to_string_lossy().into_owned(),
+        _ => "code that the program made itself".to_owned(),
+    };
+    (lost.saturating_mul(10) >= callers.unwound).then(|| {
+        format!(
+            "of {lost} of {} stacks looked at not all callers were found, {most} of them those of \
+             {of}: compile it with -fno-omit-frame-pointer, or with unwind tables \
+             (-fasynchronous-unwind-tables)",
+            callers.unwound
+        )
+    })
+}
+
 /// Adds what to know about what was seen.
 pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
+    measured.warnings.extend(without_callers(watched));
     let mut warn = |text: String| measured.warnings.push(text);
     match &watched.told {
         Err(why) => warn(format!(
@@ -135,9 +159,8 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
              CONFIG_PROC_PAGE_MONITOR)"
         ));
     }
-    if watched.cut_short {
-        warn("the watching was interrupted before the program ended".to_owned());
-    }
+    let cut_short = "the watching was interrupted before the program ended";
+    measured.warnings.extend(watched.cut_short.then(|| cut_short.to_owned()));
 }
 
 pub(super) fn number(value: u64) -> i64 {

@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use super::{counts::Frame, kind::Allocated};
+use super::{frame::Frame, kind::Allocated};
 
 /// What is known of a fault that was told in full.
 #[derive(Debug, Clone)]

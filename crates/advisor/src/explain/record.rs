@@ -39,8 +39,8 @@ pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
 /// The record's observations.
 pub fn measured(watched: &Watched) -> Measured {
     let mut measured = Measured::default();
-    let mut symbols = Symbols::default();
     let seen = &watched.seen;
+    let mut symbols = Symbols::with(&seen.map_files);
     measured.series = vec![
         series("watched", Clock::Wall, watched.elapsed_ns),
         series("watched", Clock::Cpu, watched.cpu_ns.0 + watched.cpu_ns.1),
@@ -205,6 +205,7 @@ fn counters(watched: &Watched, measured: &mut Measured) {
     set("sees_exceptions", u64::from(sight.exceptions));
     set("sees_allocations", u64::from(sight.allocations));
     set("sees_calls", u64::from(sight.calls));
+    set("sees_stacks", u64::from(sight.stacks));
     set("cut_short", u64::from(watched.cut_short));
     if let Some(walks) = &watched.walks {
         set("sees_walks", u64::from(walks.is_ok()));

@@ -4,12 +4,17 @@
 //! are one site; the callers that all of them have in common are told. A stack is for a flame
 //! graph, which folds by itself: there each way to a function stands alone.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use pagelab_record::{Table, vocabulary::table};
 
 use super::{
-    counts::{Frame, Part, Seen},
+    callers::Ways,
+    counts::{Part, Seen},
+    frame::Frame,
     parts::{SHOWN, part_tables},
     symbols::Symbols,
 };
@@ -34,6 +39,10 @@ struct Function {
 impl Function {
     fn add(&mut self, part: &Part, callers: Vec<String>) {
         self.part.add(part);
+        // None is known, which says nothing of the others.
+        if callers.is_empty() {
+            return;
+        }
         let Some(common) = &mut self.callers else {
             self.callers = Some(callers);
             return;
@@ -60,8 +69,9 @@ pub(super) fn tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
     for (_, part) in rest {
         elsewhere.add(part);
     }
+    let named = with_callers(seen, named, symbols);
     let mut functions: BTreeMap<String, Function> = BTreeMap::new();
-    for (frames, part) in named {
+    for (frames, part) in &named {
         let (function, callers) = function(frames, symbols);
         functions.entry(function).or_default().add(part, callers);
     }
@@ -72,13 +82,44 @@ pub(super) fn tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
     let mut tables = part_tables(("site", SHOWN), functions, (ELSEWHERE, elsewhere.clone()), None);
     if seen.whole_stacks {
         let mut stacks: BTreeMap<String, Part> = BTreeMap::new();
-        for (frames, part) in named {
+        for (frames, part) in &named {
             stacks.entry(stack(frames, symbols)).or_default().add(part);
         }
         let what = table::STACK.trim_end_matches('/');
         tables.extend(part_tables((what, STACKS), stacks, (ELSEWHERE, elsewhere), None));
     }
     tables
+}
+
+/// Sites with the callers that unwinding found: of the instruction, or where no stack was told
+/// there, of the function.
+fn with_callers(
+    seen: &Seen,
+    sites: &[(&Vec<Frame>, &Part)],
+    symbols: &mut Symbols,
+) -> Vec<(Vec<Frame>, Part)> {
+    let mut name = |frame: &Frame| symbols.has_function(frame).then(|| of_file(frame, symbols));
+    let functions: HashMap<String, Ways> = seen.callers.by_function(&mut name);
+    let mut all = Vec::new();
+    for (frames, part) in sites {
+        let mut of_function = |first| functions.get(&name(first)?);
+        let ways = frames.first().and_then(|first| {
+            let here = seen.callers.at(first);
+            Some((first, here.or_else(|| of_function(first))?.of(frames)))
+        });
+        let Some((first, ways)) = ways.filter(|(_, ways)| !ways.is_empty()) else {
+            all.push(((*frames).clone(), (*part).clone()));
+            continue;
+        };
+        let whole = ways.iter().map(|(_, count)| count).sum();
+        let mut from = 0;
+        for (callers, count) in ways {
+            let part = part.share(&(from..from + count), whole);
+            all.push(([std::slice::from_ref(first), callers].concat(), part));
+            from += count;
+        }
+    }
+    all
 }
 
 /// A call site: the function, and who called it.
@@ -92,31 +133,48 @@ fn function(frames: &[Frame], symbols: &mut Symbols) -> (String, Vec<String>) {
     let Some((first, callers)) = frames.split_first() else {
         return (ELSEWHERE.to_owned(), Vec::new());
     };
-    let whole = symbols.name(first);
-    // The function and its file; the offset tells instructions apart, not functions.
-    let name = match whole.split_once("+0x") {
+    let name = of_file(first, symbols);
+    // Functions without a name are their file, which is said once.
+    let known: Vec<&Frame> = callers.iter().filter(|frame| symbols.is_known(frame)).collect();
+    let mut said: Vec<String> = known.iter().map(|frame| symbols.function(frame)).collect();
+    // Nor is it said again where the function itself has no name; then the first that has one says
+    // its file.
+    let is_other = |caller: &String| !name.starts_with(&format!("{caller}+"));
+    if !symbols.has_function(first)
+        && let Some(nearest) = said.iter().position(is_other)
+        && symbols.has_function(known[nearest])
+    {
+        said[nearest] = of_file(known[nearest], symbols);
+    }
+    said.retain(is_other);
+    said.dedup();
+    // What an interpreter runs is told however far out it is.
+    let made = known.iter().find(|frame| frame.is_made()).map(|frame| symbols.function(frame));
+    let made = made.filter(|made| said.iter().skip(CALLERS).any(|caller| caller == made));
+    said.truncate(CALLERS);
+    said.extend(made);
+    (name, said)
+}
+
+/// A function and its file; the offset tells instructions apart, not functions.
+fn of_file(frame: &Frame, symbols: &mut Symbols) -> String {
+    let whole = symbols.name(frame);
+    match whole.split_once("+0x") {
         Some((function, rest)) if rest.contains(" (") => {
             let file = rest.split_once(" (").map_or("", |(_, file)| file);
             format!("{function} ({file}")
         }
         _ => whole,
-    };
-    // Functions without a name are their file, which is said once.
-    let named = callers.iter().filter(|frame| !frame.file.is_empty());
-    let mut said: Vec<String> = named.map(|frame| symbols.function(frame)).collect();
-    said.dedup();
-    // Nor is it said again where the function itself has no name.
-    said.retain(|caller| !name.starts_with(&format!("{caller}+")));
-    said.truncate(CALLERS);
-    (name, said)
+    }
 }
 
 /// From the outermost caller to the function, as flame graphs want it.
 fn stack(frames: &[Frame], symbols: &mut Symbols) -> String {
     let Some((first, callers)) = frames.split_first() else { return ELSEWHERE.to_owned() };
     // A caller outside every file is what stood where a frame pointer was not kept.
-    let known = callers.iter().rev().filter(|frame| !frame.file.is_empty());
-    let names = known.chain([first]).map(|frame| symbols.function(frame).replace(';', ":"));
+    let known: Vec<_> = callers.iter().rev().filter(|frame| symbols.is_known(frame)).collect();
+    let names =
+        known.into_iter().chain([first]).map(|frame| symbols.function(frame).replace(';', ":"));
     names.collect::<Vec<_>>().join(";")
 }
 
@@ -141,6 +199,7 @@ mod tests {
         assert_eq!(folded(&[&["main"], &["work"], &["main"]]), "fill (prog) < …");
         assert_eq!(folded(&[&["main"], &["main", "start"]]), "fill (prog) < main < …");
         assert_eq!(folded(&[&[], &[]]), "fill (prog)");
+        assert_eq!(folded(&[&[], &["main"], &[]]), "fill (prog) < main", "of two none is known");
     }
 
     #[test]

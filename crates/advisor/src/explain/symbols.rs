@@ -5,8 +5,9 @@
 //! offset instead. Names of Rust and C++ functions are shown as they are written.
 //!
 //! It reads no debug information: inlined functions count for those that they were inlined into.
+//! Code that a program made itself has the names that the program wrote down ([`super::jit`]).
 
-use std::{collections::HashMap, fs::File, path::Path, rc::Rc};
+use std::{collections::HashMap, path::Path, rc::Rc};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use elf::{
@@ -16,12 +17,20 @@ use elf::{
     string_table::StringTable,
     symbol::SymbolTable,
 };
+use pagelab_sys::files::regular::{self, Links};
 
-use super::counts::Frame;
+use super::{
+    frame::Frame,
+    jit::{Owners, PerfMap},
+};
 
 /// The functions of the files that were asked about.
 #[derive(Debug, Default)]
-pub struct Symbols(HashMap<Rc<str>, Functions>);
+pub struct Symbols {
+    files: HashMap<Rc<str>, Functions>,
+    made: HashMap<Rc<str>, PerfMap>,
+    owners: Owners,
+}
 
 #[derive(Debug, Default)]
 struct Functions {
@@ -32,14 +41,43 @@ struct Functions {
 }
 
 impl Symbols {
-    /// `function+0x1c (file)`, or `file+0x101c`, or an address.
+    /// Symbols of files, and of code that programs made, by what these users wrote.
+    pub(super) fn with(owners: &Owners) -> Self {
+        Self { owners: owners.clone(), ..Self::default() }
+    }
+
+    /// The name of a function that a program made.
+    fn made(&mut self, frame: &Frame) -> Option<String> {
+        let owner = *self.owners.get(&frame.file)?;
+        let read = || PerfMap::read(&frame.file, owner);
+        self.made.entry(Rc::clone(&frame.file)).or_insert_with(read).find(frame.at)
+    }
+
+    /// Whether anything is known of an instruction beside its address.
+    pub(super) fn is_known(&mut self, frame: &Frame) -> bool {
+        !frame.file.is_empty() && (!frame.is_made() || self.made(frame).is_some())
+    }
+
+    /// Whether an instruction lies in a function that has a name.
+    pub(super) fn has_function(&mut self, frame: &Frame) -> bool {
+        !frame.file.is_empty() && self.name(frame).ends_with(')')
+    }
+
+    /// `function+0x1c (file)`, or `file+0x101c`, or `function (JIT)`, or an address.
     pub fn name(&mut self, frame: &Frame) -> String {
+        if frame.is_made() {
+            let made = self.made(frame);
+            return made.map_or_else(|| format!("{:#x}", frame.at), |name| format!("{name} (JIT)"));
+        }
         if frame.file.is_empty() {
             return format!("{:#x}", frame.at);
         }
+        if frame.file.starts_with('[') {
+            return frame.file.to_string();
+        }
         let file = Path::new(&*frame.file).file_name().unwrap_or_default().to_string_lossy();
         let functions = self
-            .0
+            .files
             .entry(Rc::clone(&frame.file))
             .or_insert_with(|| Functions::read(Path::new(&*frame.file)).unwrap_or_default());
         match functions.find(frame.at) {
@@ -52,7 +90,7 @@ impl Symbols {
     pub fn name_at(&mut self, path: &str, address: u64) -> String {
         let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
         let read = || Functions::read(Path::new(path)).unwrap_or_default();
-        match self.0.entry(path.into()).or_insert_with(read).around(address) {
+        match self.files.entry(path.into()).or_insert_with(read).around(address) {
             Some((name, offset)) => format!("{}+{offset:#x} ({file})", demangled(name)),
             None => format!("{file}+{address:#x}"),
         }
@@ -60,6 +98,9 @@ impl Symbols {
 
     /// The function alone, where it has a name.
     pub fn function(&mut self, frame: &Frame) -> String {
+        if let Some(made) = self.made(frame) {
+            return made;
+        }
         let whole = self.name(frame);
         whole.split_once("+0x").map_or(whole.clone(), |(name, _)| name.to_owned())
     }
@@ -67,7 +108,7 @@ impl Symbols {
 
 impl Functions {
     fn read(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
+        let file = regular::open(path, Links::Followed).ok()?;
         let mut elf = ElfStream::<AnyEndian, _>::open_stream(file).ok()?;
         let loaded = elf.segments().iter().filter(|segment| segment.p_type == PT_LOAD);
         let segments = loaded.map(|s| (s.p_offset, s.p_filesz, s.p_vaddr)).collect::<Vec<_>>();

@@ -9,6 +9,7 @@
 //! 2.6.32): the last that is told is the end of the old program, before the new one maps anything.
 
 mod called;
+mod frames;
 mod handled;
 
 use std::{
@@ -29,9 +30,11 @@ use super::{
     blocks::Blocks,
     calls::Call,
     counts::Seen,
+    jit::MapFiles,
     places::Places,
     recent::Recent,
     threads::{InFlight, Open, Threads},
+    unwind::Unwinder,
 };
 
 /// What each source of the session is.
@@ -54,12 +57,9 @@ pub enum Role {
     Call(Tracepoint),
     /// A thread leaves its CPU.
     Switch(Tracepoint),
+    /// The stack at a fault that another source tells.
+    Stack,
 }
-
-/// Callers that tell call sites apart, the instruction itself among them.
-const FRAMES: usize = 5;
-/// The same where whole stacks are asked for: as many as the kernel tells, and one.
-const STACK: usize = 25;
 
 /// What is told of faults beside their addresses.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +98,8 @@ pub struct Tally {
     thp: HashMap<u32, bool>,
     /// Whether they may until they say otherwise, whatever was switched off before they began.
     supposes_thp: bool,
+    unwinder: Unwinder,
+    map_files: MapFiles,
     /// Programs that have mapped nothing yet.
     fresh: HashMap<u32, String>,
     seen: Seen,
@@ -144,6 +146,8 @@ impl Tally {
             forked: HashSet::new(),
             thp: HashMap::new(),
             supposes_thp: false,
+            unwinder: Unwinder::default(),
+            map_files: MapFiles::default(),
             fresh: HashMap::new(),
             seen: Seen::default(),
         }
@@ -231,6 +235,7 @@ impl Tally {
                     self.thp.remove(&pid);
                 }
             }
+            Body::Stack(stack) => self.stack(pid, stack),
             Body::Lost(_) => (),
         }
     }
@@ -302,7 +307,7 @@ impl Tally {
                 }
                 None => (),
             },
-            Some(Role::Mappings) | None => (),
+            Some(Role::Mappings | Role::Stack) | None => (),
         }
     }
 
@@ -313,6 +318,7 @@ impl Tally {
         self.seen.processes = self.threads.processes();
         self.seen.threads = self.threads.busy();
         self.seen.crews = self.threads.crews();
+        self.seen.map_files = self.map_files.owners;
         self.seen
     }
 }

@@ -10,7 +10,7 @@
 use std::{fs, ops::Range};
 
 use pagelab_sys::{
-    counts::perf::{Body, Event, Plan, Session, Source, Target, When},
+    counts::perf::{Body, Callers, Event, Plan, Session, Source, Target, When},
     machine::Tree,
     memory::{Stretch, Walk},
 };
@@ -72,7 +72,7 @@ impl HintFaults {
         let faults = Source {
             when: When::Always,
             event: Event::MinorFaults,
-            chain: false,
+            callers: Callers::None,
             mappings: false,
             ring_bytes: RING_BYTES,
             required: true,

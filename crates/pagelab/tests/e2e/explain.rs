@@ -1,5 +1,6 @@
 //! `pagelab explain`: programs whose faults are known, and programs that do not end well.
 
+mod callers;
 mod captured;
 mod cases;
 mod disturbed;
@@ -25,10 +26,14 @@ fn touch(lab: &Lab) -> Option<PathBuf> {
 }
 
 pub(crate) fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
+    compiled_with(lab, name, &["-O1", "-pthread", "-fno-omit-frame-pointer"])
+}
+
+fn compiled_with(lab: &Lab, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/explain/{name}.c"));
     let program = lab.path(name);
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-pthread", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
+    cc.args(flags).arg("-o").arg(&program).arg(source);
     match cc.status() {
         Ok(status) if status.success() => Some(program),
         _ => {

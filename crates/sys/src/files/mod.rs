@@ -5,5 +5,6 @@
 pub mod beside;
 pub mod folder;
 pub mod pagecache;
+pub mod regular;
 pub mod scratch;
 pub mod shortage;

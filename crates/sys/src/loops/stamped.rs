@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::{
         alone,
-        counts::perf::{Body, Event, Plan, Record, Session, Source, Target, When},
+        counts::perf::{Body, Callers, Event, Plan, Record, Session, Source, Target, When},
         memory::{Advice, Backing, Layout},
     };
 
@@ -82,7 +82,7 @@ mod tests {
         let source = Source {
             when: When::Always,
             event: Event::MinorFaults,
-            chain: false,
+            callers: Callers::None,
             mappings: false,
             ring_bytes: 64 << 10,
             required: true,

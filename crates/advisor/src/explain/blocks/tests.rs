@@ -10,7 +10,8 @@ fn area(start: u64, end: u64) -> Area {
     let (offset, place, writable) = (0, Place::Anonymous, true);
     let (may_be_huge, untold) = (true, false);
     let (name, lineage) = ("".into(), start);
-    Area { start, end, offset, place, writable, may_be_huge, untold, name, lineage }
+    let executable = false;
+    Area { start, end, offset, place, writable, executable, may_be_huge, untold, name, lineage }
 }
 
 fn touched(pages: impl Iterator<Item = u64>, area: &Area) -> Density {

@@ -10,13 +10,13 @@ use pagelab_sys::{
 use super::{
     super::{
         allowed,
-        counts::{Count, First, Frame},
+        counts::{Count, First},
         kind::{Allocated, Before, Evidence, Group, Kind, Place, classify},
         places::Area,
         recent::{Like, Recent, Where},
         threads::Open,
     },
-    FRAMES, LARGE, Role, STACK, Tally,
+    LARGE, Role, Tally,
 };
 
 /// A fault that was handled.
@@ -32,8 +32,10 @@ pub(super) struct Handled<'a> {
 }
 
 impl Tally {
-    /// Looks at the page tables for faults that no exception tells of, soon after they were.
+    /// Begins a look at what came: at the page tables for faults that no exception tells of, soon
+    /// after they were.
     pub fn look(&mut self, new: &[Record]) {
+        self.seen.callers.look();
         if self.told.exceptions {
             return;
         }
@@ -166,7 +168,7 @@ impl Tally {
         if fault.brief {
             return taken(&mut self.recent);
         }
-        let frames = Rc::from(self.frames(pid, fault.chain));
+        let frames = Rc::from(self.frames_of(pid, fault.chain, fault.kernel));
         let Some(open) = open.filter(|open| self.is_whole(Some(open))) else {
             return Like { frames, ..taken(&mut self.recent) };
         };
@@ -220,18 +222,5 @@ impl Tally {
         let bytes = self.folios.as_mut().filter(|_| is_due)?.bytes(pid, address)?;
         *self.seen.folios.entry(kind).or_default().entry(bytes).or_default() += 1;
         Some(bytes)
-    }
-
-    /// The callers of a sample.
-    pub(super) fn frames(&self, pid: u32, chain: &[u64]) -> Vec<Frame> {
-        let frame = |address: &u64| match self.places.find(pid, *address) {
-            Some(area) if area.name.starts_with('/') && &*area.name != "//anon" => {
-                let at = address - area.start + area.offset;
-                Frame { file: Rc::clone(&area.name), at }
-            }
-            _ => Frame { file: "".into(), at: *address },
-        };
-        let frames = if self.seen.whole_stacks { STACK } else { FRAMES };
-        chain.iter().take(frames).map(frame).collect()
     }
 }

@@ -8,12 +8,13 @@
 
 mod count;
 mod descriptors;
+mod event;
 mod parse;
 mod plan;
 mod session;
 pub mod tracefs;
 
 pub use count::FaultCounter;
-pub use parse::{Body, Mapping, Record};
-pub use plan::{Event, Plan, Source, Target, When};
+pub use parse::{Body, Mapping, Record, Stack};
+pub use plan::{Callers, Event, Plan, Source, Target, When};
 pub use session::{Session, Told};

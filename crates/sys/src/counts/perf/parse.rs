@@ -6,6 +6,8 @@
 //!
 //! It is no general parser: what a session does not ask the kernel for is not read here.
 
+use super::plan::{Callers, Event, Source, When};
+
 /// One thing that happened to a watched process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
@@ -57,6 +59,19 @@ pub enum Body {
     Exit,
     /// The kernel had no room for so many records of the source.
     Lost(u64),
+    /// Where the program was at an event, with what its callers can be found from.
+    Stack(Stack),
+}
+
+/// The registers of a thread in user space, and the upper end of its stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// Return addresses as in [`Body::Sample`].
+    pub chain: Vec<u64>,
+    /// The general registers by their DWARF number, the instruction pointer last.
+    pub registers: [u64; 17],
+    /// Bytes from the stack pointer on.
+    pub bytes: Vec<u8>,
 }
 
 /// A mapping of a process.
@@ -94,7 +109,16 @@ const MISC_COMM_EXEC: u16 = 1 << 13;
 /// Values above this mark a context in a callchain, they are no addresses.
 const CONTEXT_MAX: u64 = u64::MAX - 4095;
 
+/// Bytes of the stack that are asked for.
+pub(super) const STACK_BYTES: u32 = 8 << 10;
+/// The DWARF numbers of registers in the order of their bits in `perf_regs.h`: `AX BX CX DX SI DI
+/// BP SP IP`, and `R8` to `R15` (x86-64 psABI, figure 3.36).
+const DWARF: [usize; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15];
+/// `PERF_SAMPLE_REGS_ABI_64`.
+const ABI_64: u64 = 2;
+
 /// What a source asked for.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shape {
     /// Callers.
@@ -103,9 +127,20 @@ pub(super) struct Shape {
     pub(super) raw: bool,
     /// Thread, time and address alone: half the bytes, at half the cost to the program.
     pub(super) brief: bool,
+    /// Registers and the stack.
+    pub(super) stack: bool,
 }
 
 impl Shape {
+    pub(super) fn of(source: &Source) -> Self {
+        Self {
+            chain: source.callers != Callers::None,
+            raw: matches!(source.event, Event::Tracepoint(_)),
+            brief: source.when == When::InBrief,
+            stack: matches!(source.callers, Callers::Stack(_)),
+        }
+    }
+
     /// Bytes that `sample_id_all` adds to records that are no samples: `TID TIME`, and `CPU`.
     fn trailer(self) -> usize {
         if self.brief { 16 } else { 24 }
@@ -179,9 +214,31 @@ fn sample(source: usize, misc: u16, bytes: &[u8], shape: Shape) -> Option<Record
         let length = usize::try_from(words.half()?).ok()?;
         raw = words.take(length)?.to_vec();
     }
+    if shape.stack {
+        let (registers, bytes) = stack(&mut words)?;
+        let body = Body::Stack(Stack { chain, registers, bytes });
+        return Some(Record { source, pid, tid, time_ns, body });
+    }
     let kernel = misc & MISC_MODE == MISC_KERNEL;
     let body = Body::Sample { ip, addr, cpu, kernel, chain, raw };
     Some(Record { source, pid, tid, time_ns, body })
+}
+
+/// The registers and the stack of a thread; `None` of one that has none in user space, or is of 32
+/// bits.
+fn stack(words: &mut Words<'_>) -> Option<([u64; 17], Vec<u8>)> {
+    if words.word()? != ABI_64 {
+        return None;
+    }
+    let mut registers = [0; DWARF.len()];
+    for number in DWARF {
+        registers[number] = words.word()?;
+    }
+    let asked = usize::try_from(words.word()?).ok()?;
+    let bytes = words.take(asked)?;
+    // What there was: the stack may end before.
+    let told = if asked == 0 { 0 } else { usize::try_from(words.word()?).ok()? };
+    Some((registers, bytes.get(..told)?.to_vec()))
 }
 
 fn mapping(words: &mut Words<'_>) -> Option<Mapping> {
@@ -238,7 +295,7 @@ mod tests {
         sent.extend(bytes(&[0x40_1000, 0x40_2000]));
         sent.extend(4_u32.to_le_bytes());
         sent.extend([1, 2, 3, 4]);
-        let shape = Shape { chain: true, raw: true, brief: false };
+        let shape = Shape { chain: true, raw: true, brief: false, stack: false };
         let record = parse(2, SAMPLE, 2, &sent, shape).unwrap();
         assert_eq!((record.source, record.pid, record.tid, record.time_ns), (2, 7, 8, 99));
         let chain = vec![0x40_1000, 0x40_2000];
@@ -258,6 +315,25 @@ mod tests {
         assert_eq!(record.body, body);
         let lost = parse(3, LOST, 0, &bytes(&[17, 3, two(7, 8), 5]), brief).unwrap();
         assert_eq!((lost.tid, lost.time_ns, lost.body), (8, 5, Body::Lost(3)));
+    }
+
+    #[test]
+    fn a_stack_has_its_registers_by_their_dwarf_numbers() {
+        let mut words = vec![0x40_1000, two(7, 8), 99, 0x7f00, two(1, 0), 1, 0x40_1000, ABI_64];
+        words.extend(100..117);
+        words.extend([16, 5, 6, 8]);
+        let shape = Shape { chain: true, stack: true, ..Shape::default() };
+        let record = parse(4, SAMPLE, 2, &bytes(&words), shape).unwrap();
+        let Body::Stack(Stack { chain, registers, bytes: stack }) = record.body else { panic!() };
+        let [ax, bx, sp, ip] = [0, 3, 7, 16].map(|number: usize| registers[number]);
+        assert_eq!((chain, [ax, bx, sp, ip]), (vec![0x40_1000], [100, 101, 107, 108]));
+        assert_eq!(stack, bytes(&[5]), "the stack ends there");
+        // More than was asked for, a thread of 32 bits, and one without registers.
+        for (at, value) in [(words.len() - 1, 17), (7, 1), (7, 0)] {
+            let mut words = words.clone();
+            words[at] = value;
+            assert_eq!(parse(4, SAMPLE, 2, &bytes(&words), shape), None);
+        }
     }
 
     #[test]
@@ -296,8 +372,10 @@ mod tests {
             misc in any::<u16>(),
             sent in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            let full = Shape { chain: true, raw: true, brief: false };
-            for shape in [Shape::default(), full, Shape { brief: true, ..Shape::default() }] {
+            let full = Shape { chain: true, raw: true, brief: false, stack: false };
+            let stack = Shape { stack: true, ..full };
+            let brief = Shape { brief: true, ..Shape::default() };
+            for shape in [Shape::default(), full, brief, stack] {
                 let _ = parse(0, kind, misc, &sent, shape);
             }
         }

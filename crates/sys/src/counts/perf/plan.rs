@@ -26,6 +26,19 @@ pub enum When {
     InBrief,
 }
 
+/// What is told of where the program was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callers {
+    /// The instruction at most.
+    None,
+    /// Return addresses, as frame pointers have them.
+    Chain,
+    /// Those, the registers and the upper end of the stack
+    /// ([`Body::Stack`](super::Body::Stack)), of
+    /// one event in this many on each CPU; of no other event of the source is anything told.
+    Stack(u64),
+}
+
 /// One kind of events to be told.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -33,8 +46,8 @@ pub struct Source {
     pub when: When,
     /// What it is about.
     pub event: Event,
-    /// Whether samples have callers.
-    pub chain: bool,
+    /// What samples have of callers.
+    pub callers: Callers,
     /// Whether mappings, names, forks and exits are told too.
     pub mappings: bool,
     /// Bytes of the ring of each CPU; halved until the kernel allows it.

@@ -17,15 +17,12 @@
 use std::{io, os::fd::AsRawFd, time::Duration};
 
 use super::{
-    descriptors,
+    descriptors, event,
     parse::{Body, Record, Shape, parse},
-    plan::{Event, Plan, Source, Target, When},
+    plan::{Plan, Source, Target, When},
 };
 use crate::{Called, SysError, machine::Topology, time::monotonic_raw_ns};
-use perf_event::{
-    Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler,
-    events::{Software, Tracepoint as Numbered},
-};
+use perf_event::{Counter, Sampler};
 
 /// What became of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,8 +53,6 @@ impl Told {
 
 /// Records younger than this are held back: an older one may still be on its way.
 const SETTLE_NS: u64 = 5_000_000;
-/// Callers that are asked for.
-const CALLERS: u16 = 24;
 /// The smallest ring worth having.
 const RING_MIN: usize = 32 << 10;
 
@@ -106,15 +101,10 @@ impl Session {
 
     fn open_with(plan: &Plan, sees_kernel: bool) -> Result<Self, SysError> {
         let count = plan.sources.len();
-        let shape = |source: &Source| Shape {
-            chain: source.chain,
-            raw: matches!(source.event, Event::Tracepoint(_)),
-            brief: source.when == When::InBrief,
-        };
         let mut session = Self {
             rings: Vec::new(),
             others: Vec::new(),
-            shapes: plan.sources.iter().map(shape).collect(),
+            shapes: plan.sources.iter().map(Shape::of).collect(),
             whens: plan.sources.iter().map(|source| source.when).collect(),
             told: vec![Told::default(); count],
             open: vec![false; count],
@@ -146,9 +136,11 @@ impl Session {
             Target::OnExec(process) => (std::slice::from_ref(process), true),
             Target::Threads(threads) => (threads, false),
         };
+        let sees_kernel = self.sees_kernel;
+        let open = |cpu, thread| event::open(source, thread, cpu, on_exec, sees_kernel);
         for cpu in Topology::machine().cpus().online {
             for thread in threads {
-                let counter = match self.event(source, *thread, cpu, on_exec) {
+                let counter = match open(cpu, *thread) {
                     Ok(counter) => counter,
                     // The CPU went away, or the thread did.
                     Err(error) if is_gone(&error) && (!on_exec || cpu > 0) => continue,
@@ -162,9 +154,7 @@ impl Session {
                     redirect(&counter, &ring.sampler)?;
                     self.others.push((index, counter));
                 } else {
-                    let sampler = map(counter, source.ring_bytes, || {
-                        self.event(source, *thread, cpu, on_exec)
-                    })?;
+                    let sampler = map(counter, source.ring_bytes, || open(cpu, *thread))?;
                     self.rings.push(Ring { source: index, cpu, sampler });
                 }
             }
@@ -174,52 +164,6 @@ impl Session {
         }
         let on = format!("{}: no thread is left", source.event.name());
         Err(SysError::new("perf_event_open", on, io::Error::from_raw_os_error(libc::ESRCH)))
-    }
-
-    fn event(
-        &self,
-        source: &Source,
-        thread: u32,
-        cpu: usize,
-        on_exec: bool,
-    ) -> io::Result<Counter> {
-        let mut builder = match &source.event {
-            Event::MinorFaults => Builder::new(Software::PAGE_FAULTS_MIN),
-            Event::MajorFaults => Builder::new(Software::PAGE_FAULTS_MAJ),
-            Event::Nothing => Builder::new(Software::DUMMY),
-            Event::Tracepoint(tracepoint) => Builder::new(Numbered::with_id(tracepoint.id)),
-        };
-        builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::ADDR);
-        if source.when != When::InBrief {
-            builder.sample(SampleFlag::IP | SampleFlag::CPU);
-        }
-        if source.chain {
-            builder.sample(SampleFlag::CALLCHAIN);
-            builder.exclude_callchain_kernel(true).sample_max_stack(CALLERS);
-        }
-        if matches!(source.event, Event::Tracepoint(_)) {
-            builder.sample(SampleFlag::RAW);
-        }
-        let mappings = source.mappings;
-        builder.mmap(mappings).mmap2(mappings).mmap_data(mappings);
-        builder.comm(mappings).comm_exec(mappings).task(mappings);
-        builder
-            .observe_pid(i32::try_from(thread).map_err(io::Error::other)?)
-            .one_cpu(cpu)
-            .inherit(true)
-            .enable_on_exec(on_exec && source.when != When::InBrief)
-            .exclude_kernel(!self.sees_kernel)
-            .exclude_hv(!self.sees_kernel)
-            .sample_period(1)
-            .sample_id_all(true)
-            .clockid(Clock::MONOTONIC_RAW)
-            .read_format(ReadFormat::LOST);
-        match builder.build() {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                builder.read_format(ReadFormat::empty()).build()
-            }
-            result => result,
-        }
     }
 
     /// Whether this source could be opened.
@@ -274,9 +218,9 @@ impl Session {
         self.rings.len() + self.others.len()
     }
 
-    /// Samples of a source that came so far.
-    pub fn samples(&self, source: usize) -> u64 {
-        self.told[source].samples
+    /// Samples of a source that came so far, or are known to be lost.
+    pub fn came(&self, source: usize) -> u64 {
+        self.told[source].samples + self.told[source].lost_told
     }
 
     /// Takes what has come since the last call, and shows it, in no order.
@@ -337,18 +281,6 @@ impl Session {
         self.pending.sort_by_key(|record| record.time_ns);
         let ready = self.pending.partition_point(|record| record.time_ns <= settled);
         self.pending.drain(..ready).for_each(on_record);
-    }
-}
-
-impl Event {
-    /// What it is called where it cannot be had.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::MinorFaults => "minor-faults",
-            Self::MajorFaults => "major-faults",
-            Self::Nothing => "dummy",
-            Self::Tracepoint(tracepoint) => &tracepoint.name,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::counts::perf::{Body, Event, Plan, Session, Source, Target, When};
+use crate::counts::perf::{Body, Callers, Event, Plan, Session, Source, Target, When};
 
 fn finish(mut running: Running) -> Ended {
     loop {
@@ -61,7 +61,14 @@ fn a_program_that_nobody_lets_go_is_no_program() {
 }
 
 fn source(event: Event, mappings: bool, ring_bytes: usize) -> Source {
-    Source { when: When::Always, event, chain: true, mappings, ring_bytes, required: true }
+    Source {
+        when: When::Always,
+        event,
+        callers: Callers::Chain,
+        mappings,
+        ring_bytes,
+        required: true,
+    }
 }
 
 /// A shell that starts shells, and a session that watches it.

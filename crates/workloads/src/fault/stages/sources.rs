@@ -8,7 +8,7 @@ use pagelab_bench::Plain;
 use pagelab_sys::{
     SysError,
     counts::perf::{
-        Body, Event, Plan, Record, Session, Source, Target, When,
+        Body, Callers, Event, Plan, Record, Session, Source, Target, When,
         tracefs::{Tracepoint, tracepoints},
     },
     process::thread_id,
@@ -94,7 +94,7 @@ impl Marks {
         let source = |(_, event): &(Mark, Event)| Source {
             when: When::Always,
             event: event.clone(),
-            chain: false,
+            callers: Callers::None,
             mappings: false,
             ring_bytes: faults * SAMPLE_BYTES,
             required: true,
