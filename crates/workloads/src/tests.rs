@@ -208,7 +208,7 @@ fn every_built_in_suite_can_be_planned_and_runs_the_limits() {
             // Set against itself, it needs nothing beside it.
             "aa" => 2,
             // Of the caches it has what a page is cleared in.
-            "quick" => 7,
+            "quick" => 6,
             // What is simulated is no share of this machine.
             _ if plan.cases.iter().all(Planned::is_simulated) => 0,
             _ => 14,

@@ -20,7 +20,7 @@ use pagelab_sys::{
 use crate::needs::Memory;
 
 const LEVEL: Param = Param::axis("level", Kind::Choice(Level::WORDS), "dram")
-    .help("which memory: a buffer of half that cache; dram: of four last-level caches, 128m to 1g");
+    .help("which memory: half of that cache; dram: four last-level caches, 128m to 512m");
 
 /// Bytes that one observation covers at least.
 const BYTES_MIN: u64 = 64 << 20;
@@ -144,7 +144,7 @@ fn buffer_bytes(level: Level) -> u64 {
         Level::L1 => l1 / 2,
         Level::L2 => l2 / 2,
         Level::Llc => llc / 2,
-        Level::Dram => (4 * llc).clamp(128 << 20, 1 << 30),
+        Level::Dram => (4 * llc).clamp(128 << 20, 512 << 20),
     };
     bytes / 4096 * 4096
 }
