@@ -1,7 +1,7 @@
 //! Who called the instructions that fault, as unwinding found it for some of their faults.
 //!
 //! The kernel follows frame pointers, for every fault told in full. Where a function keeps none,
-//! its caller is missing, or a number that is no address is in its place. Of one fault in [`EVERY`]
+//! its caller is missing, or a number that is no address is in its place. Of one fault in `EVERY`
 //! the stack is told as well and unwound ([`super::unwind`]); what was found there counts for all
 //! faults of the same instruction, in proportion. Where both ways agree each fault keeps its own.
 

@@ -5,7 +5,7 @@
 //! of Linux). Code is written over other code, so later lines are right.
 //!
 //! The file is another program's: it is read only where that program's user or root owns it, never
-//! through a link, and no more than [`BYTES_MAX`] of it. Names are cut and have no control
+//! through a link, and no more than `BYTES_MAX` of it. Names are cut and have no control
 //! characters. A program in a PID namespace writes another number, and in a mount namespace
 //! another `/tmp`: its file is not found.
 
