@@ -12,7 +12,7 @@ use pagelab_record::{
 };
 
 use super::{
-    Asked, arms,
+    Asked, arms, busy,
     counted::Counted,
     facts::{self, Class, Difference},
     faults::Faults,
@@ -53,7 +53,7 @@ impl Cell<'_> {
 
     /// Whether more processes would decide it.
     pub(super) fn is_open(&self) -> bool {
-        self.verdict == Verdict::Inconclusive && self.ratio.is_some()
+        self.verdict == Verdict::Inconclusive && self.ratio.is_some() && self.why.is_empty()
     }
 
     pub(super) fn metric(&self) -> String {
@@ -166,6 +166,7 @@ pub(super) fn against<'r>(
     left.sort_by_key(|left| views::is_limit(&left.workload));
     differences.sort();
     judge(&mut cells, delta_of(asked));
+    withhold(&mut cells, names);
     let name = names[1].to_owned();
     let position = position(&cells);
     Against { name, cells, counted, faults, left, differences, all_skipped, boots_differ, position }
@@ -328,6 +329,19 @@ fn judge(cells: &mut [Cell<'_>], delta: f64) {
             cell.p = judged.p;
             cell.verdict = judged.verdict;
             cell.needs = judged.needs;
+        }
+    }
+}
+
+/// Decides nothing of cells that differ where others used the CPUs of one side. Arms that took turns
+/// had the same company.
+fn withhold(cells: &mut [Cell<'_>], names: [&str; 2]) {
+    for cell in cells.iter_mut().filter(|cell| cell.ratio.is_some() && cell.pair.cell.is_none()) {
+        if matches!(cell.verdict, Verdict::Faster | Verdict::Slower | Verdict::Inconclusive)
+            && let Some(side) = busy::side(&cell.pair)
+        {
+            cell.verdict = Verdict::Inconclusive;
+            (cell.needs, cell.why) = (None, format!("busy: {}", names[side]));
         }
     }
 }

@@ -11,6 +11,7 @@
 //! fleet there are too many sides for that: its hosts are a distribution ([`hosts`]).
 
 mod arms;
+mod busy;
 mod counted;
 mod data;
 mod drawn;

@@ -12,7 +12,7 @@ use pagelab_record::{
 };
 
 use super::{
-    Comparison, FLOOR_MAX, counted,
+    Comparison, FLOOR_MAX, busy, counted,
     facts::{Class, Difference},
     faults::Faults,
     headings::headings,
@@ -278,6 +278,10 @@ fn cells(against: &Against<'_>, names: [&str; 2], id: String, title: &str) -> Se
             "the median of all quotients of a process of the one and a process of the other";
         (quotients, "for the cells of a workload together")
     };
+    let is_busy = |cell: &Compared<'_>| cell.ratio.is_some() && !cell.why.is_empty();
+    if against.cells.iter().any(is_busy) {
+        section.blocks.push(Block::Text(busy::NOTE.to_owned()));
+    }
     section.with(Block::Text(format!(
         "Ratio: {quotients}, with its 95 % interval (in parentheses what was seen, where there are \
          too few processes for one). p: how often chance alone gives as much, {family} (Holm). n: \

@@ -106,6 +106,25 @@ fn came(a: &[Record], b: &[Record], asked: &Asked) -> Came {
     with(a, b, asked, |comparison| comparison.outcome(&[]))
 }
 
+#[test]
+fn what_differs_where_others_used_the_cpus_of_one_side_is_not_decided() {
+    let beside = |records: &[Record], percent: f64| -> Vec<Record> {
+        let busy = |mut record: Record| {
+            record.host.volatile.insert("pressure_cpu_some_avg10".into(), percent.into());
+            record
+        };
+        records.iter().cloned().map(busy).collect()
+    };
+    let a = [slower("4k", 0), slower("16k", 0)];
+    let b = [slower("4k", 0), slower("16k", 8)];
+    for (quiet, busy, second) in
+        [(1.6, 47.2, "INCONCLUSIVE"), (40.0, 47.2, "SLOWER"), (47.2, 1.6, "INCONCLUSIVE")]
+    {
+        let found = verdicts(&beside(&a, quiet), &beside(&b, busy), &Asked::default());
+        assert_eq!(found, ["SAME", second], "{quiet} and {busy}");
+    }
+}
+
 /// Two runs with something of everything.
 fn runs() -> [Vec<Record>; 2] {
     let mut invalid = slower("256k", 0);
