@@ -12,8 +12,8 @@ const PRESSURE: &str = "pressure_cpu_some_avg10";
 /// Percent by which the sides may differ; a run beside nothing else has two or three.
 const MORE_MAX: f64 = 10.0;
 
-/// Which side others used the CPUs of more, where the sides differ so much. Different cases may wait
-/// for their own threads.
+/// Which side others used the CPUs of more, where the sides differ so much. Different cases may
+/// wait for their own threads.
 pub(super) fn side(pair: &Pair<'_>) -> Option<usize> {
     if pair.a.case != pair.b.case {
         return None;

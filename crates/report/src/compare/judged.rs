@@ -333,8 +333,8 @@ fn judge(cells: &mut [Cell<'_>], delta: f64) {
     }
 }
 
-/// Decides nothing of cells that differ where others used the CPUs of one side. Arms that took turns
-/// had the same company.
+/// Decides nothing of cells that differ where others used the CPUs of one side. Arms that took
+/// turns had the same company.
 fn withhold(cells: &mut [Cell<'_>], names: [&str; 2]) {
     for cell in cells.iter_mut().filter(|cell| cell.ratio.is_some() && cell.pair.cell.is_none()) {
         if matches!(cell.verdict, Verdict::Faster | Verdict::Slower | Verdict::Inconclusive)
