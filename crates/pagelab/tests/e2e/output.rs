@@ -82,7 +82,7 @@ fn a_dry_run_shows_the_cases_and_writes_nothing() {
         "of memory at once",
         "no setting of this machine would be changed",
     ]);
-    lab.pagelab(&["run", "--dry-run"]).exits(0).shows(&["limit/clear level=llc", "cases, about"]);
+    lab.pagelab(&["run", "--dry-run"]).exits(0).shows(&["limit/clear level=dram", "cases, about"]);
     assert_eq!(fs::read_dir(lab.path(".")).unwrap().count(), 0);
 }
 

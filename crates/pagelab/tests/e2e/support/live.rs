@@ -7,9 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use pagelab_sys::knobs::{Place, unchanged_below};
-
-use super::{Ended, Lab, binary, let_in, until};
+use super::{Ended, Lab, Machine, binary, let_in, until};
 
 /// A running `pagelab`, in a process group of its own; ended with the test.
 #[derive(Debug)]
@@ -17,6 +15,7 @@ pub(crate) struct Live {
     child: Child,
     stdout: PathBuf,
     stderr: PathBuf,
+    _machine: Option<Machine>,
 }
 
 impl Live {
@@ -27,12 +26,9 @@ impl Live {
 
     /// The same with another file as the program.
     pub(crate) fn start_as(program: &Path, lab: &Lab, words: &[&str]) -> Self {
-        if let (Some(&("explain" | "try")), None) = (words.first(), let_in()) {
-            // They begin under no settings of another test's run.
-            let thp = Path::new("/sys/kernel/mm/transparent_hugepage");
-            let steady = || unchanged_below(&Place::machine(), thp).ok();
-            until("settings that nobody has changed", steady);
-        }
+        // They say nothing of a program while other tests change the machine's settings.
+        let needs_it = words.first().is_some_and(|word| ["explain", "try"].contains(word));
+        let machine = (needs_it && let_in().is_none()).then(Machine::alone);
         let name = words.last().unwrap_or(&"command").replace('/', "-");
         let (stdout, stderr) =
             (lab.path(format!("{name}.stdout")), lab.path(format!("{name}.stderr")));
@@ -46,7 +42,7 @@ impl Live {
             .process_group(0)
             .spawn()
             .unwrap();
-        Self { child, stdout, stderr }
+        Self { child, stdout, stderr, _machine: machine }
     }
 
     /// Its process.

@@ -237,23 +237,22 @@ impl Lab {
     }
 
     /// Runs the binary to its end. `explain` and `try` say nothing of a program while other tests
-    /// change the machine's settings: they run again then, unless this test is alone.
+    /// change the machine's settings: they run again then, alone.
     pub(crate) fn pagelab(&self, words: &[impl AsRef<OsStr>]) -> Ended {
         let words: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
         let may_repeat = let_in().is_none()
             && [Some("explain"), Some("try")]
                 .contains(&words.first().and_then(|word| word.to_str()));
-        until("settings that nobody changes meanwhile", || {
-            let ended = self.ended(assert_cmd::Command::new(binary()).args(&words));
-            if !(may_repeat && ended.is_disturbed()) {
-                return Some(ended);
-            }
-            for made in words.windows(2).filter(|pair| MAKES.iter().any(|flag| pair[0] == *flag)) {
-                let path = self.path(made[1].to_str().unwrap());
-                let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-            }
-            None
-        })
+        let ended = self.ended(assert_cmd::Command::new(binary()).args(&words));
+        if !(may_repeat && ended.is_disturbed()) {
+            return ended;
+        }
+        for made in words.windows(2).filter(|pair| MAKES.iter().any(|flag| pair[0] == *flag)) {
+            let path = self.path(made[1].to_str().unwrap());
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
+        let _machine = Machine::alone();
+        self.ended(assert_cmd::Command::new(binary()).args(&words))
     }
 
     /// Runs any command to its end, in this directory.
