@@ -31,7 +31,7 @@ impl Default for Like {
 
 /// How a minor fault was told: the address, when, and whether in brief.
 pub(super) type Told = (u64, u64, bool);
-/// A process, where its mapping starts, whether the page had been touched, and the error code.
+/// A process, the lineage of its mapping, whether the page had been touched, and the error code.
 pub(super) type Where = (u32, u64, bool, Option<u64>);
 
 /// So many are kept of each place.

@@ -75,9 +75,9 @@ impl Tally {
         let open = self.flight.close(tid).filter(|open| open.address >> 12 == address >> 12);
         let (is_original, was_touched) = self.blocks.page(pid, address);
         let area = self.places.at(pid, address, time_ns).cloned();
-        let start = area.as_ref().map_or(0, |area| area.start);
+        let lineage = area.as_ref().map_or(0, |area| area.lineage);
         let error = open.as_ref().map(|open| open.error);
-        let like = self.like(pid, fault, open.as_ref(), (pid, start, was_touched, error));
+        let like = self.like(pid, fault, open.as_ref(), (pid, lineage, was_touched, error));
         // Where its allocations were told, nobody has to look at the other processes.
         let is_told = self.is_whole(open.as_ref()) && !fault.brief;
         let evidence = Evidence {
@@ -175,9 +175,9 @@ impl Tally {
         let allocated = open.order.map_or(Allocated::Nothing, Allocated::Order);
         let like = Like { error, allocated, tables: open.tables, frames };
         if !fault.major {
-            let (pid, start, touched, _) = place;
+            let (pid, lineage, touched, _) = place;
             self.recent.keep(place, like.clone());
-            self.recent.keep((pid, start, touched, None), like.clone());
+            self.recent.keep((pid, lineage, touched, None), like.clone());
         }
         like
     }
