@@ -23,7 +23,7 @@ use crate::{
     progress::{self, Progress},
 };
 
-/// Runs the cases of a plan and hands every record to `keep`, which must not lose it. `begun` has
+/// Runs the cases of a plan and hands every record to `keep`, which must not lose it. `before` has
 /// what was measured of each case before. Returns how it ended and, after an interrupt, a record of
 /// each case that has some of its processes.
 ///
@@ -32,14 +32,14 @@ use crate::{
 pub(crate) fn measure(
     runner: &Runner,
     plan: &Plan,
-    begun: &dyn Fn(&Planned) -> Partial,
+    before: &dyn Fn(&Planned) -> Partial,
     quiet: bool,
     keep: &mut dyn FnMut(Record) -> Result<(), Failure>,
 ) -> Result<(Exit, Vec<Record>), Failure> {
     catch_interrupts();
     let mut progress = Progress::start(plan, quiet);
     // None where nothing is left to measure.
-    let mut partials: Vec<_> = plan.cases.iter().map(|planned| Some(begun(planned))).collect();
+    let mut partials: Vec<_> = plan.cases.iter().map(|planned| Some(before(planned))).collect();
     let turns = plan.cases.iter().map(|planned| planned.method.turns).max().unwrap_or(1);
     let cases = plan.cases.iter().enumerate();
     // What was made for a case is kept until the last one that needs it.
@@ -77,7 +77,9 @@ pub(crate) fn measure(
                 progress.finish();
                 let begun = plan.cases.iter().zip(partials);
                 let begun = begun.filter_map(|(planned, partial)| {
-                    let partial = partial.filter(|partial| partial.processes() > 0)?;
+                    // What a record holds already is not kept twice.
+                    let is_more = |more: &Partial| more.processes() > before(planned).processes();
+                    let partial = partial.filter(is_more)?;
                     Some(runner.conclude(planned, partial))
                 });
                 return Ok((Exit::Interrupted, begun.collect()));
