@@ -1,14 +1,17 @@
 #![expect(unsafe_code, reason = "reserves what programs get; the rules are in lib.rs")]
 //! A segment: a contiguous range of addresses, aligned to its leaf.
 //!
-//! The one idea: its addresses are reserved once, and a back end lays memory there, leaf by leaf
-//! (`back.rs`). What is ordinary memory of it is private and anonymous, advised once, so that
-//! the kernel can serve it by large pages wherever a whole one lies in it, and copies it on a write
-//! after a fork. A page of it that is given back is zero when it is taken again.
+//! A segment of ordinary memory is addresses and nothing else: they are mapped when they are taken
+//! and unmapped when they are given back, so limits, locks and forks meet what the program has. No
+//! address is reserved for it; it lies far from where the kernel places maps by itself, and whoever
+//! maps it notices if another is there (`MAP_FIXED_NOREPLACE`).
+//!
+//! Memory that is set aside (a pool, the module) and memory that is zeroed ahead is mapped at once,
+//! leaf by leaf (`back.rs`), and stays mapped.
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
 use pagelab_sys::process::{
@@ -17,6 +20,7 @@ use pagelab_sys::process::{
 };
 
 use crate::{
+    filter,
     ground::Ground,
     kernel::{self, Map, OWN, USABLE},
     ranges::{self, Ranges},
@@ -53,6 +57,8 @@ impl Piece {
 pub(crate) struct Area {
     start: AtomicUsize,
     length: AtomicUsize,
+    /// Whether its pages are mapped when they are taken.
+    on_demand: AtomicBool,
     /// Leaves of a pool: of 1 GiB, and of 2 MiB.
     pools: [Piece; 2],
     /// The module's open file; negative where all is the kernel's.
@@ -80,6 +86,7 @@ impl Area {
             is_plain,
             start: AtomicUsize::new(0),
             length: AtomicUsize::new(0),
+            on_demand: AtomicBool::new(false),
             pools: [const { Piece::new() }; 2],
             device: AtomicI32::new(-1),
             marks: AtomicPtr::new(std::ptr::null_mut()),
@@ -87,7 +94,8 @@ impl Area {
         }
     }
 
-    /// Reserves so many bytes, whole pieces of 2 MiB, and lays memory there.
+    /// Chooses addresses for so many bytes, whole pieces of 2 MiB; maps them, unless they are
+    /// mapped on demand.
     pub(crate) fn reserve(
         &self,
         bytes: usize,
@@ -99,6 +107,12 @@ impl Area {
         // The module's frames begin at a leaf.
         let grows = if wish.backing == Backing::Module { Grows::Up } else { grows };
         let length = bytes.checked_next_multiple_of(PMD).ok_or(libc::ENOMEM)?;
+        if wish.is_on_demand() {
+            let start = vacant(length, align, grows).ok_or(libc::ENOMEM)?;
+            self.on_demand.store(true, Ordering::Relaxed);
+            self.is_there(start, length);
+            return Ok(());
+        }
         let whole = length.checked_add(align).ok_or(libc::ENOMEM)?;
         let access = libc::PROT_NONE;
         let map = Map { address: 0, length: whole, access, flags: OWN, file: -1, offset: 0 };
@@ -133,6 +147,11 @@ impl Area {
     pub(crate) fn range(&self) -> Range<usize> {
         let start = self.start.load(Ordering::Acquire);
         if start == 0 { 0..0 } else { start..start + self.length.load(Ordering::Relaxed) }
+    }
+
+    /// Whether its pages are mapped when they are taken, and not before.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        self.on_demand.load(Ordering::Relaxed)
     }
 
     /// Whether some of its pages are as they were reserved.
@@ -262,8 +281,48 @@ impl Area {
     }
 }
 
+/// Addresses for so many bytes, of which the first (or where it grows down, the end) is a multiple
+/// of `align`.
+///
+/// The kernel maps from the top of the address space down, and where the stack has no limit from
+/// its third up: this library lies where its first maps do, and few programs have 512 GiB of them.
+pub(crate) fn vacant(length: usize, align: usize, grows: Grows) -> Option<usize> {
+    /// Whatever was chosen last lies from here on.
+    static CHOSEN: AtomicUsize = AtomicUsize::new(usize::MAX);
+    const APART: usize = 512 << 30;
+    /// No write beyond the end of one is in another, and no program lies below.
+    const GAP: usize = 1 << 30;
+    const LEAST: usize = 64 << 30;
+    let first = (&raw const CHOSEN).addr().checked_sub(APART)?;
+    let start = |chosen: usize| {
+        let end = chosen.min(first).checked_sub(GAP)?;
+        let start = match grows {
+            Grows::Up => end.checked_sub(length)? / align * align,
+            Grows::Down => (end / align * align).checked_sub(length)?,
+        };
+        (start >= LEAST).then_some(start)
+    };
+    let chosen = CHOSEN.fetch_update(Ordering::AcqRel, Ordering::Acquire, start).ok()?;
+    start(chosen)
+}
+
+/// Maps ordinary memory where nobody has any; of it as much is promised as of a program's own.
+///
+/// # Errors
+/// With `EEXIST` where somebody has, and with whatever the kernel says.
+pub(crate) fn map(range: &Range<usize>) -> Result<(), Errno> {
+    let (address, length) = (range.start, range.len());
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let map = Map { address, length, access: USABLE, flags, file: -1, offset: 0 };
+    // SAFETY: nothing is there.
+    unsafe { kernel::map(&map) }.map(drop)
+}
+
 /// Asks for the leaf's pages.
 pub(crate) fn advise_leaf(start: usize, length: usize, leaf: Leaf) {
+    if filter::is_set() {
+        return;
+    }
     let advice = if leaf == Leaf::Base { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };
     // A kernel without huge pages serves small ones, which is told by what is there in the end.
     // SAFETY: only the sizes of pages change, never what they hold.

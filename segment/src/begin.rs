@@ -1,14 +1,21 @@
 #![expect(unsafe_code, reason = "the environment, the stack and the code; the rules are in lib.rs")]
-//! How a program gets its segments: all at once, when it first asks for memory.
+//! How a program gets its segments: each when it is first needed.
 //!
-//! The one idea: other libraries begin before this one does, and allocate, so whoever calls first
-//! begins. While that goes on, and before there is an environment, libc and the kernel serve.
+//! Other libraries begin before this one does, and allocate, so whoever calls first reads what is
+//! asked for. Each segment begins with the first call that it could serve, and the heap only when a
+//! program has asked for [`HEAP_AFTER`] bytes: what a short program never needs is not set up for
+//! it. What is mapped at once (memory set aside, or zeroed ahead) begins with the program. While a
+//! segment begins, and before there is an environment, libc and the kernel serve.
 
 use std::{
-    ffi::{c_char, c_ulong},
+    ffi::{c_char, c_int, c_ulong, c_void},
+    mem,
     ops::Range,
     ptr,
-    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU8, AtomicUsize, Ordering},
+    },
 };
 
 use pagelab_sys::process::{
@@ -18,78 +25,186 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count, heap, helper, kept, kernel, maps, orders,
+    breaks, count,
+    exec::Next,
+    filter, heap, helper, kept, kernel, maps, orders,
 };
 
-static STATE: AtomicU8 = AtomicU8::new(0);
-const DOING: u8 = 1;
-const DONE: u8 = 2;
+/// Something that is done once, by whoever comes first; nobody waits for it.
+struct Once(AtomicU8);
+
+impl Once {
+    const DOING: u8 = 1;
+    const DONE: u8 = 2;
+
+    const fn new() -> Self {
+        Self(AtomicU8::new(0))
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.load(Ordering::Acquire) == Self::DONE
+    }
+
+    /// Does it, if nobody did; whether it is done.
+    fn ready(&self, act: impl FnOnce()) -> bool {
+        if self.is_done() {
+            return true;
+        }
+        let [doing, done] = [Self::DOING, Self::DONE];
+        if filter::is_set() {
+            return false;
+        }
+        if self.0.compare_exchange(0, doing, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        edge::aside(act);
+        self.0.store(done, Ordering::Release);
+        true
+    }
+}
+
+static ASKED: Once = Once::new();
+static HEAP: Once = Once::new();
+static MAPS: Once = Once::new();
+static BREAK: Once = Once::new();
+
+/// What is asked for.
+static WISH: OnceLock<Wish> = OnceLock::new();
 
 /// The main stack, as far as it was touched ahead.
 pub(crate) static STACK: Area = Area::new();
-
-/// What waits for the main thread: bytes of its stack, and of the program's code.
-static STACK_ASKED: AtomicU64 = AtomicU64::new(0);
-static CODE_ASKED: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// Begins, if nobody did; whether all is there.
+/// Reads what is asked for, if nobody did; whether it is known.
 pub(crate) fn is_due() -> bool {
-    STATE.load(Ordering::Acquire) == DONE || begin()
-}
-
-#[cold]
-fn begin() -> bool {
+    if ASKED.is_done() {
+        return true;
+    }
     // SAFETY: a pointer that libc sets once, before the program has a second thread.
     if unsafe { environ }.is_null() {
         return false;
     }
-    if STATE.compare_exchange(0, DOING, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        return false;
-    }
-    edge::aside(|| {
+    ASKED.ready(|| {
         count::open();
-        let wish = orders::read();
-        reserve(&wish);
-        STACK_ASKED.store(wish.stack, Ordering::Relaxed);
-        CODE_ASKED.store(wish.code, Ordering::Relaxed);
-    });
-    STATE.store(DONE, Ordering::Release);
-    true
+        let wish = *WISH.get_or_init(orders::read);
+        if wish.heap > 0 || wish.mmap > 0 {
+            count::program(kernel::name());
+        }
+        if !wish.is_on_demand() {
+            heap();
+            brk();
+            maps();
+        }
+    })
 }
 
-fn reserve(wish: &Wish) {
-    type Begin = fn(usize, &Wish) -> Result<(), Errno>;
-    let segments: [(u64, Begin, &Area); 3] = [
-        (wish.heap, heap::begin, &heap::AREA),
-        (wish.heap, breaks::begin, &breaks::AREA),
-        (wish.mmap, maps::begin, &maps::AREA),
-    ];
-    let mut any = false;
-    for (nth, (bytes, begin, area)) in segments.into_iter().enumerate() {
-        let Some(bytes) = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0) else { continue };
-        any = true;
-        if let Err(errno) = begin(bytes, wish) {
-            count::add(Counted::Unreserved, 1);
-            count::refused(Counted::Errno, errno);
-        } else if wish.zero == Zero::Ahead && nth != 1 {
-            ahead(&area.range());
+/// Bytes that malloc is asked for before the heap's segment begins.
+const HEAP_AFTER: usize = 1 << 20;
+
+/// Whether the heap's segment may serve a program that asks for so many bytes more.
+pub(crate) fn heap_for(bytes: usize) -> bool {
+    static SUM: AtomicUsize = AtomicUsize::new(0);
+    let sum = SUM.fetch_add(bytes.min(HEAP_AFTER), Ordering::Relaxed).saturating_add(bytes);
+    HEAP.is_done() || (sum >= HEAP_AFTER && is_due() && heap())
+}
+
+/// Begins the heap's segment, on the main thread only: the thread that begins mimalloc has its
+/// first heap for good.
+fn heap() -> bool {
+    is_main() && HEAP.ready(|| begun(|wish| wish.heap, heap::begin, &heap::AREA))
+}
+
+/// The main thread; 0 before this library began, when there is no other.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+fn is_main() -> bool {
+    [0, edge::thread()].contains(&MAIN.load(Ordering::Relaxed))
+}
+
+/// In a child of fork, whose only thread is its main thread.
+pub(crate) fn after_fork_in_child() {
+    MAIN.store(edge::thread(), Ordering::Relaxed);
+}
+
+/// `pthread_create(3)`: a program of several threads has its heap before the second begins.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    begins: extern "C" fn(*mut c_void) -> *mut c_void,
+    with: *mut c_void,
+) -> c_int {
+    type Call = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        extern "C" fn(*mut c_void) -> *mut c_void,
+        *mut c_void,
+    ) -> c_int;
+    static NEXT: Next = Next::new();
+    if is_due() {
+        heap();
+    }
+    if NEXT.get().is_null() {
+        NEXT.find(c"pthread_create");
+    }
+    if NEXT.get().is_null() {
+        return libc::ENOSYS;
+    }
+    // SAFETY: the loader found it by the name of this type.
+    let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.get()) };
+    // SAFETY: rule 1 of lib.rs.
+    unsafe { call(thread, attributes, begins, with) }
+}
+
+/// Whether there is the segment of maps, or none is asked for.
+pub(crate) fn maps() -> bool {
+    MAPS.ready(|| {
+        begun(|wish| wish.mmap, maps::begin, &maps::AREA);
+        let range = maps::AREA.range();
+        if WISH.get().is_some_and(|wish| wish.zero == Zero::Release) && maps::AREA.is_on_demand() {
+            // Without, what is given back goes to the kernel: told as a segment that is not there.
+            let most = usize::try_from(edge::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
+            if let Err(errno) = kept::begin(&range, most) {
+                unreserved(errno);
+            }
         }
+    })
+}
+
+/// Whether there is the break's segment, or none is asked for.
+pub(crate) fn brk() -> bool {
+    BREAK.ready(|| begun(|wish| wish.heap, breaks::begin, &breaks::AREA))
+}
+
+/// Whether the program is to have a segment of maps.
+pub(crate) fn has_maps() -> bool {
+    WISH.get().is_some_and(|wish| wish.mmap > 0)
+}
+
+/// Whether any segment has begun, or the stack was touched ahead.
+pub(crate) fn is_any() -> bool {
+    [&heap::AREA, &maps::AREA, &breaks::AREA, &STACK].iter().any(|area| !area.range().is_empty())
+}
+
+type Begin = fn(usize, &Wish) -> Result<(), Errno>;
+
+/// Begins a segment, if one is asked for.
+fn begun(bytes: fn(&Wish) -> u64, begin: Begin, area: &Area) {
+    let Some(wish) = WISH.get() else { return };
+    let Some(bytes) = usize::try_from(bytes(wish)).ok().filter(|bytes| *bytes > 0) else { return };
+    match begin(bytes, wish) {
+        Err(errno) => unreserved(errno),
+        Ok(()) if wish.zero == Zero::Ahead && !area.is_on_demand() => ahead(&area.range()),
+        Ok(()) => {}
     }
-    if wish.zero == Zero::Release && wish.mmap > 0 && !maps::AREA.is_set_aside() {
-        // Without, what is given back goes to the kernel: told as a segment that is not there.
-        let most = usize::try_from(edge::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
-        if let Err(errno) = kept::begin(&maps::AREA.range(), most) {
-            count::add(Counted::Unreserved, 1);
-            count::refused(Counted::Errno, errno);
-        }
-    }
-    if any {
-        count::program(kernel::name());
-    }
+}
+
+fn unreserved(errno: Errno) {
+    count::add(Counted::Unreserved, 1);
+    count::refused(Counted::Errno, errno);
 }
 
 /// Of the machine's memory so large a part is kept at most.
@@ -108,15 +223,14 @@ fn ahead(range: &Range<usize>) {
 
 /// What is done once, on the main thread, before the program's own code: the stack and the code.
 pub(crate) fn once() {
-    if !is_due() {
-        return;
+    MAIN.store(edge::thread(), Ordering::Relaxed);
+    is_due();
+    let Some(wish) = WISH.get() else { return };
+    if wish.stack > 0 {
+        touch_stack(usize::try_from(wish.stack).unwrap_or(usize::MAX), orders::leaf());
     }
-    let [stack, code] = [&STACK_ASKED, &CODE_ASKED].map(|bytes| bytes.load(Ordering::Relaxed));
-    if stack > 0 {
-        touch_stack(usize::try_from(stack).unwrap_or(usize::MAX), orders::leaf());
-    }
-    if code > 0 {
-        collapse_code(code);
+    if wish.code > 0 {
+        collapse_code(wish.code);
     }
 }
 

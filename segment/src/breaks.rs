@@ -11,12 +11,12 @@ use std::{
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Backing, Reason, Wish},
+    segment::{Backing, Reason, Wish, Zero},
 };
 
 use crate::{
     area::{self, Area, Grows, PAGE},
-    back, count, orders,
+    back, count, kernel, orders,
 };
 
 /// The segment.
@@ -26,12 +26,13 @@ static BREAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the segment, of ordinary memory: few programs have a break, and none says how large.
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
-    AREA.reserve(bytes, &Wish { backing: Backing::Thp, ..*wish }, Grows::Up, back::lay)?;
+    let wish = Wish { backing: Backing::Thp, zero: Zero::Fault, ..*wish };
+    AREA.reserve(bytes, &wish, Grows::Up, back::lay)?;
     BREAK.store(AREA.range().start, Ordering::Release);
     Ok(())
 }
 
-/// Moves the break, and throws away what lies above it; where it was.
+/// Moves the break, maps what is below it and unmaps what is above; where it was.
 fn moved(to: impl Fn(usize) -> Option<usize>) -> Result<usize, Errno> {
     let range = AREA.range();
     let goal = |at: usize| to(at).filter(|goal| (range.start..=range.end).contains(goal));
@@ -40,10 +41,13 @@ fn moved(to: impl Fn(usize) -> Option<usize>) -> Result<usize, Errno> {
         count::fell_back(Reason::Break, 0);
         libc::ENOMEM
     })?;
-    let kept = BREAK.load(Ordering::Acquire).next_multiple_of(PAGE);
-    let end = was.next_multiple_of(PAGE);
-    if kept < end {
-        area::ordinary(&(kept..end), orders::leaf())?;
+    let had = was.next_multiple_of(PAGE);
+    let has = to(was).unwrap_or(was).next_multiple_of(PAGE);
+    if has > had {
+        area::map(&(had..has)).inspect_err(|_| BREAK.store(was, Ordering::Release))?;
+        area::advise_leaf(had, has - had, orders::leaf());
+    } else {
+        kernel::forgotten(has, had - has);
     }
     Ok(was)
 }

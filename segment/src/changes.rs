@@ -18,17 +18,50 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{Area, PAGE},
-    back, breaks, count,
+    back, breaks, count, demand,
     ground::Ground,
     heap,
     kernel::{self, Map},
     maps::{self, AREA, rounded},
 };
 
-/// The segment in which some addresses lie, and which of them do.
-fn area_of(whole: &Range<usize>) -> Option<(&'static Area, Range<usize>)> {
-    let areas = [&AREA, &heap::AREA, &breaks::AREA];
-    areas.into_iter().find_map(|area| area.part(whole).map(|part| (area, part)))
+/// The segment that is mapped at once in which some addresses of a call lie, all of these, and
+/// which of them do; `None` also where the kernel refuses such addresses.
+fn cut(at: usize, length: usize) -> Option<(&'static Area, Range<usize>, Range<usize>)> {
+    let whole = maps::valid(at, length)?;
+    let areas = [&AREA, &heap::AREA].into_iter().filter(|area| !area.is_on_demand());
+    let (area, part) = areas.into_iter().find_map(|area| Some(area).zip(area.part(&whole)))?;
+    Some((area, whole, part))
+}
+
+/// Lets the kernel find only what the program has at some addresses, and notes a change of these;
+/// whether all of them lie in a segment.
+fn noted(at: usize, length: usize, is_change: bool) -> Result<bool, Errno> {
+    let Some(end) = at.checked_add(rounded(length)) else { return Ok(false) };
+    if let Some(part) = AREA.part(&(at..end)) {
+        demand::close(&part);
+        if is_change && AREA.is_on_demand() {
+            maps::changed(&AREA, &part)?;
+        }
+    }
+    let whole = at..end;
+    let is_all = |area: &&Area| area.part(&whole).is_some_and(|part| part == whole);
+    Ok([&AREA, &heap::AREA, &breaks::AREA].iter().any(is_all))
+}
+
+/// Lets the kernel find only what the program has at some addresses.
+pub(crate) fn look(at: usize, length: usize) {
+    let _ = noted(at, length, false);
+}
+
+/// The same, for a call that changes what is there.
+pub(crate) fn note(at: usize, length: usize) -> Result<(), Errno> {
+    noted(at, length, true).map(drop)
+}
+
+/// Whether an advice is about the sizes of pages.
+fn is_size(advice: c_int) -> bool {
+    [libc::MADV_HUGEPAGE, libc::MADV_NOHUGEPAGE].contains(&advice)
 }
 
 /// `mprotect(2)`.
@@ -36,8 +69,8 @@ fn area_of(whole: &Range<usize>) -> Option<(&'static Area, Range<usize>)> {
 /// # Safety
 /// As the call.
 pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<(), Errno> {
-    let whole = at..at.saturating_add(rounded(length));
-    let Some((area, part)) = area_of(&whole).filter(|_| at.is_multiple_of(PAGE)) else {
+    let Some((area, whole, part)) = cut(at, length) else {
+        noted(at, length, access != kernel::USABLE)?;
         // SAFETY: the caller's.
         return unsafe { kernel::protect(at, length, access) };
     };
@@ -83,8 +116,17 @@ const OF_CONTENTS: [c_int; 8] = [
 /// # Safety
 /// As the call.
 pub(crate) unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(), Errno> {
-    let whole = at..at.saturating_add(rounded(length));
-    let Some((area, part)) = area_of(&whole).filter(|_| at.is_multiple_of(PAGE)) else {
+    let Some((area, whole, part)) = cut(at, length) else {
+        let is_change = advice != libc::MADV_DONTNEED && !OF_CONTENTS.contains(&advice);
+        let is_in = noted(at, length, is_change && !is_size(advice))?;
+        // A segment has its own pages, whatever a program thinks is good for it. What is asked in
+        // its place does nothing to private memory, and fails as that would.
+        let advice = if is_in && is_size(advice) {
+            count::add(Counted::Ignored, 1);
+            libc::MADV_WILLNEED
+        } else {
+            advice
+        };
         // SAFETY: the caller's.
         return unsafe { kernel::advise(at, length, advice) };
     };
@@ -95,8 +137,7 @@ pub(crate) unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(
         }
     }
     match advice {
-        // A segment has its own pages, whatever a program thinks is good for it.
-        libc::MADV_NOHUGEPAGE | libc::MADV_HUGEPAGE => {
+        _ if is_size(advice) => {
             count::add(Counted::Ignored, 1);
             Ok(())
         }
@@ -131,6 +172,10 @@ pub(crate) unsafe fn remap(
     flags: c_int,
     to: usize,
 ) -> Result<*mut c_void, Errno> {
+    if AREA.is_on_demand() {
+        // SAFETY: the caller's.
+        return unsafe { demand::moved([at, old, new, to], flags) };
+    }
     let whole = at..at.saturating_add(rounded(old));
     let Some(part) = AREA.part(&whole).filter(|_| at.is_multiple_of(PAGE) && old > 0 && new > 0)
     else {

@@ -22,20 +22,20 @@ use pagelab_sys::process::{
 use crate::{count, told};
 
 /// A call of libc, found once.
-struct Next(AtomicPtr<c_void>);
+pub(crate) struct Next(AtomicPtr<c_void>);
 
 impl Next {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    fn find(&self, name: &CStr) {
+    pub(crate) fn find(&self, name: &CStr) {
         // SAFETY: a name that ends with 0.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
         self.0.store(found, Ordering::Release);
     }
 
-    fn get(&self) -> *mut c_void {
+    pub(crate) fn get(&self) -> *mut c_void {
         self.0.load(Ordering::Acquire)
     }
 }

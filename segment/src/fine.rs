@@ -275,14 +275,12 @@ struct Source {
     start: usize,
     end: usize,
     top: Cell<usize>,
-    /// Whether the kernel was asked for large pages.
-    is_large: Cell<bool>,
 }
 
 impl Source {
     const fn of(range: Range<usize>) -> Self {
         let (start, end) = (range.start, range.end);
-        Self { start, end, top: Cell::new(start), is_large: Cell::new(false) }
+        Self { start, end, top: Cell::new(start) }
     }
 }
 
@@ -296,10 +294,13 @@ unsafe impl Allocator for Source {
         let large = self.start + SMALL;
         let end = if wanted <= large { wanted } else { wanted.next_multiple_of(PMD) };
         if leaves::is_on() {
-            if end > large && !self.is_large.replace(true) {
-                edge::aside(|| area::advise_leaf(large, self.end - large, orders::leaf()));
+            if edge::aside(|| leaves::had(at, end - at)).is_err() {
+                return (ptr::null_mut(), 0, 0);
             }
-            leaves::had(at, end - at);
+            if end > large {
+                let start = at.max(large);
+                edge::aside(|| area::advise_leaf(start, end - start, orders::leaf()));
+            }
         }
         self.top.set(end);
         (ptr::with_exposed_provenance_mut(at), end - at, 0)

@@ -25,7 +25,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::Area,
-    careful, copies, count,
+    begin, careful, copies, count,
     fine::FINE,
     freeze::Frozen,
     ground::{Ground, is_present},
@@ -142,6 +142,7 @@ pub(crate) extern "C" fn after_in_child() {
             );
             kernel::abort();
         }
+        begin::after_fork_in_child();
         helper::after_fork_in_child();
         kept::after_fork_in_child();
         told::after_fork_in_child();

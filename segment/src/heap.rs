@@ -14,12 +14,12 @@ use std::{
 
 use libmimalloc_sys as mi;
 use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Leaf, Wish},
+    preload::edge::{self, Errno},
+    segment::Wish,
 };
 
 use crate::{
-    area::{self, Area, Grows},
+    area::{Area, Grows},
     back,
     fine::{self, FINE},
     leaves,
@@ -34,6 +34,9 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 type Wants = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
 unsafe extern "C" {
+    // Of `internal.h` of mimalloc 3: what begins it otherwise, when it is loaded.
+    fn _mi_auto_process_init();
+
     // Of `mimalloc.h`; the crate has no name for it.
     fn mi_manage_memory(
         start: *mut c_void,
@@ -60,7 +63,7 @@ unsafe extern "C" fn wants(
         leaves::given_up(start.addr(), size);
         return true;
     }
-    let was_zero = leaves::had(start.addr(), size);
+    let Ok(was_zero) = edge::aside(|| leaves::had(start.addr(), size)) else { return false };
     if !is_zero.is_null() {
         // SAFETY: where the allocator wants to know, it is a place for the answer.
         unsafe { is_zero.write(was_zero) };
@@ -73,20 +76,19 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     /// `mi_option_purge_delay`, which the crate has no name for.
     const PURGE_DELAY: c_int = 15;
     AREA.reserve(bytes, wish, Grows::Up, back::lay)?;
-    // What was set aside for it stays, whatever it has freed.
-    let stays = AREA.is_set_aside();
+    // What was mapped at once stays, whatever it has freed.
+    let stays = !AREA.is_on_demand();
     if !stays {
         leaves::begin(&AREA.range())?;
     }
+    // SAFETY: takes nothing, and does its work once.
+    unsafe { _mi_auto_process_init() };
     // Memory of this segment and no other; and what is given up is told at once.
     for (option, value) in [(mi::mi_option_limit_os_alloc, 1), (PURGE_DELAY, 0)] {
         // SAFETY: numbers.
         unsafe { mi::mi_option_set(option, value) };
     }
     let range = AREA.range();
-    if !stays {
-        area::advise_leaf(range.start, range.len(), Leaf::Base);
-    }
     let part = fine::part(&range);
     let at = ptr::with_exposed_provenance_mut(part.end);
     let mut arena = ptr::null_mut();

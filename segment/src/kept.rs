@@ -1,12 +1,13 @@
 #![expect(unsafe_code, reason = "clears memory that nobody has; the rules are in lib.rs")]
 //! Leaves that a program gave back and that stay: `--zero release`.
 //!
-//! The one idea: what was given back is zeroed here in one piece instead of page by page at the
-//! next fault, and stays resident, so that taking it again costs no fault. A thread of our own does
-//! that ([`crate::helper`]). Whoever takes leaves gets those where it was, if there are so many;
-//! else a first one is zeroed by who takes it, and the rest goes to the kernel, so that no call
-//! takes long. Nothing is noted of what a program touches, so a leaf of which not every page is
-//! there, and one that is not taken again in time, goes to the kernel.
+//! What was given back is moved out of the program's sight, to a range as large as the segment (its
+//! store). It is zeroed there in one piece instead of page by page at the next fault, and stays
+//! resident, so that taking it again costs no fault: it is moved back. A thread of our own zeroes it
+//! ([`crate::helper`]). Whoever takes leaves gets those where it was, if there are so many; else a
+//! first one is zeroed by who takes it, and the rest goes to the kernel, so that no call takes long.
+//! Nothing is noted of what a program touches, so a leaf of which not every page is there, and one
+//! that is not taken again in time, goes to the kernel.
 //!
 //! A leaf here is free of the program wholly; its state is a byte, changed by whoever holds it.
 
@@ -19,8 +20,8 @@ use std::{
 use pagelab_sys::process::{preload::edge::Errno, segment::Counted};
 
 use crate::{
-    area::{PAGE, PMD},
-    count,
+    area::{self, Grows, PAGE, PMD},
+    count, demand, filter,
     helper::{self, Work},
     kernel::{self, Map, OWN, USABLE},
 };
@@ -45,8 +46,9 @@ static TABLE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
-/// Where the first leaf lies, and how many there are.
+/// Where the first leaf lies, where it lies while it is kept, and how many there are.
 static START: AtomicUsize = AtomicUsize::new(0);
+static STORE: AtomicUsize = AtomicUsize::new(0);
 static LEAVES: AtomicUsize = AtomicUsize::new(0);
 
 /// What the helper does here.
@@ -58,7 +60,9 @@ pub(crate) fn begin(segment: &Range<usize>, most: usize) -> Result<(), Errno> {
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let table = unsafe { kernel::map(&map) }?;
+    let store = area::vacant(segment.len(), PMD, Grows::Up).ok_or(libc::ENOMEM)?;
     START.store(segment.start, Ordering::Relaxed);
+    STORE.store(store, Ordering::Relaxed);
     LEAVES.store(segment.len() / PMD, Ordering::Relaxed);
     MOST.store(most / PMD, Ordering::Relaxed);
     TABLE.store(table.cast(), Ordering::Release);
@@ -78,8 +82,14 @@ fn start() -> usize {
     START.load(Ordering::Relaxed)
 }
 
+/// Where a leaf lies while it is kept.
 fn address(leaf: usize) -> usize {
-    start() + leaf * PMD
+    STORE.load(Ordering::Relaxed) + leaf * PMD
+}
+
+/// Whether any leaf may be kept.
+pub(crate) fn is_on() -> bool {
+    !TABLE.load(Ordering::Relaxed).is_null()
 }
 
 /// Bytes that are kept.
@@ -96,30 +106,44 @@ fn is_unseen() -> bool {
     UNSEEN.load(Ordering::Relaxed) > 0
 }
 
-/// Of pages that a program gives back, the part that stays; nobody has to throw that away.
-pub(crate) fn keep(part: &Range<usize>) -> Range<usize> {
+/// Of pages that a program gives back and that are as they were mapped, keeps the whole leaves.
+pub(crate) fn keep(part: &Range<usize>) {
     let (table, start) = (table(), start());
     let leaves = (part.start - start).div_ceil(PMD)..(part.end - start) / PMD;
-    let nothing = part.end..part.end;
-    if table.is_empty() || leaves.is_empty() {
-        return nothing;
+    if table.is_empty() || leaves.is_empty() || filter::is_set() {
+        return;
     }
     let is_full = || KEPT.load(Ordering::Relaxed) + leaves.len() > MOST.load(Ordering::Relaxed);
     // Memory that was never touched is mostly not touched at its beginning.
-    if is_full() || !is_present(address(leaves.start), PAGE) || !helper::is_there(&WORK) {
-        return nothing;
+    if is_full() || !is_present(start + leaves.start * PMD, PAGE) || !helper::is_there(&WORK) {
+        return;
     }
-    // Counted first: whoever takes one counts down.
-    KEPT.fetch_add(leaves.len(), Ordering::Relaxed);
-    UNSEEN.fetch_add(leaves.len(), Ordering::Relaxed);
-    // One that is kept already was not the program's.
-    let is_kept = |state: &&AtomicU8| {
-        state.compare_exchange(NONE, GIVEN, Ordering::AcqRel, Ordering::Relaxed).is_err()
+    // None of them is kept: it was the program's until now.
+    let is_free = |state: &AtomicU8| {
+        state.compare_exchange(NONE, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
-    let twice = table[leaves.clone()].iter().filter(is_kept).count();
-    KEPT.fetch_sub(twice, Ordering::Relaxed);
-    UNSEEN.fetch_sub(twice, Ordering::Relaxed);
-    address(leaves.start)..address(leaves.end)
+    let held = table[leaves.clone()].iter().take_while(|state| is_free(state)).count();
+    let is_kept = held == leaves.len() && stored(&leaves);
+    if is_kept {
+        KEPT.fetch_add(held, Ordering::Relaxed);
+        UNSEEN.fetch_add(held, Ordering::Relaxed);
+    }
+    for state in &table[leaves.start..leaves.start + held] {
+        state.store(if is_kept { GIVEN } else { NONE }, Ordering::Release);
+    }
+}
+
+/// Moves leaves of the segment into the store; whether they are there.
+fn stored(leaves: &Range<usize>) -> bool {
+    let (from, to) = (start() + leaves.start * PMD, address(leaves.start));
+    moved(from, to, leaves.len() * PMD)
+}
+
+/// Moves memory; whether it was moved.
+fn moved(from: usize, to: usize, length: usize) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: nobody uses either place, and contents stay as they are.
+    unsafe { kernel::remap(from, length, length, flags, to) }.is_ok()
 }
 
 /// Whether some free pages lie in leaves that nobody has cleaned yet.
@@ -137,7 +161,7 @@ pub(crate) fn clean_ones(bytes: usize) -> Option<usize> {
         let is_clean = matches!(table[leaf].load(Ordering::Acquire), ZERO | OLD);
         found = if is_clean { found + 1 } else { 0 };
         if found == bytes.div_ceil(PMD) {
-            return Some(address(leaf));
+            return Some(start() + leaf * PMD);
         }
     }
     None
@@ -155,16 +179,51 @@ pub(crate) fn ready(part: &Range<usize>) {
     }
     let (mut given, mut left) = (0..0, CLEANS);
     for leaf in leaves(part) {
-        if take(leaf) != GIVEN {
-            continue;
+        match take(leaf) {
+            NONE => continue,
+            GIVEN => {}
+            _ => {
+                give(&(leaf..leaf + 1), part);
+                continue;
+            }
         }
         if given.end != leaf {
-            left -= clean_run(&given, left);
+            left -= clean_run(&given, left, part);
             given.start = leaf;
         }
         given.end = leaf + 1;
     }
-    clean_run(&given, left);
+    clean_run(&given, left, part);
+}
+
+/// Sends to the kernel what is kept of some addresses, which get something else.
+pub(crate) fn forget(part: &Range<usize>) {
+    if KEPT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    for leaf in leaves(part) {
+        let was = take(leaf);
+        if was != NONE {
+            throw_away(&(leaf..leaf + 1));
+        }
+        if was == GIVEN {
+            table()[leaf].store(NONE, Ordering::Release);
+            KEPT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Moves clean leaves back, whose taker finds them open; those that lie in `part` wholly.
+fn give(leaves: &Range<usize>, part: &Range<usize>) {
+    for leaf in leaves.clone() {
+        let goal = start() + leaf * PMD..start() + (leaf + 1) * PMD;
+        let is_whole = part.start <= goal.start && goal.end <= part.end;
+        if is_whole && moved(address(leaf), goal.start, PMD) {
+            demand::opened(&goal);
+        } else {
+            throw_away(&(leaf..leaf + 1));
+        }
+    }
 }
 
 /// Takes a leaf out, and says what it was; one that was given back is held.
@@ -176,7 +235,7 @@ fn take(leaf: usize) -> u8 {
             NONE => return NONE,
             GIVEN => HELD,
             HELD => {
-                std::thread::yield_now();
+                filter::wait();
                 continue;
             }
             _ => NONE,
@@ -194,13 +253,15 @@ fn take(leaf: usize) -> u8 {
 
 /// Makes held leaves zero for whoever takes them: so many here, the rest at their next fault; how
 /// many of them here.
-fn clean_run(leaves: &Range<usize>, most: usize) -> usize {
+fn clean_run(leaves: &Range<usize>, most: usize, part: &Range<usize>) -> usize {
     if leaves.is_empty() {
         return 0;
     }
     let own = leaves.start..leaves.end.min(leaves.start + most);
     let begun = helper::cpu_ns();
-    let cleared = own.clone().filter(|leaf| clean(*leaf)).count();
+    let is_clean = |leaf: &usize| clean(*leaf);
+    let cleared =
+        own.clone().filter(is_clean).inspect(|leaf| give(&(*leaf..leaf + 1), part)).count();
     if !own.is_empty() {
         count::add(Counted::OwnBytes, cleared * PMD);
         count::add(Counted::OwnNs, helper::cpu_ns().saturating_sub(begun));
@@ -236,9 +297,7 @@ fn is_present(at: usize, length: usize) -> bool {
 
 fn throw_away(leaves: &Range<usize>) {
     let (at, length) = (address(leaves.start), leaves.len() * PMD);
-    // SAFETY: nobody has it. Should the kernel refuse, nothing but locked memory is left, which no
-    // leaf here is.
-    let _ = unsafe { kernel::advise(at, length, libc::MADV_DONTNEED) };
+    kernel::forgotten(at, length);
 }
 
 /// Clears memory in one piece.

@@ -9,9 +9,10 @@
 //! stay all the same, because a program that frees mostly allocates again: as many as had been in
 //! use before, and no more than a share, so that the peak of the program's memory stays its own.
 //!
-//! A leaf is a word: a bit for each piece that the allocator has, and one for each that it gave up
-//! and that may hold something. All bits are one while the leaf is on its way to the kernel, when
-//! whoever wants it waits. No lock is held, since a fork waits for whoever is at it.
+//! A leaf is mapped while anything of it is in use or stays. It is a word: a bit for each piece that
+//! the allocator has, and one for each that it gave up and that may hold something; 0 is a leaf that
+//! is not mapped. All bits are one while it is on its way from or to the kernel, when whoever wants
+//! it waits. No lock is held, since a fork waits for whoever is at it.
 
 use std::{
     ops::Range,
@@ -19,10 +20,11 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::preload::edge::Errno;
+use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
 
 use crate::{
     area::{self, PAGE, PMD},
+    filter,
     kernel::{self, Map, OWN, USABLE},
     orders,
 };
@@ -31,7 +33,7 @@ use crate::{
 const PIECE: usize = 64 << 10;
 /// Pieces of a leaf: bits of half a word.
 const PIECES: usize = PMD / PIECE;
-/// The leaf is on its way to the kernel: pieces that are in use hold nothing old.
+/// The leaf is on its way from or to the kernel: pieces that are in use hold nothing old.
 const GOING: u64 = u64::MAX;
 /// Of so many pieces the pages are small, wherever they lie: a program that never has more has them
 /// for each size and for each kind of piece in leaves of their own, and would have a third of those
@@ -138,42 +140,90 @@ fn pieces(start: usize, length: usize) -> impl Iterator<Item = (usize, u64)> {
 }
 
 /// The allocator has some pieces from now on; whether they are zero.
-pub(crate) fn had(start: usize, length: usize) -> bool {
+///
+/// # Errors
+/// Where the kernel maps no more. Of what it did map before, nothing was touched.
+pub(crate) fn had(start: usize, length: usize) -> Result<bool, Errno> {
+    changing(|| take(start, length)).inspect(|_| {
+        let most = MOST.load(Ordering::Relaxed);
+        let staying = STAYING.load(Ordering::Relaxed);
+        if staying > 0 && LIVE.load(Ordering::Relaxed) + staying > most {
+            // What grows into fresh leaves has no use for these.
+            sending(|| send_staying(staying));
+        }
+    })
+}
+
+fn take(start: usize, length: usize) -> Result<bool, Errno> {
     let table = table();
-    let (mut is_zero, mut count) = (true, 0);
+    let (mut is_zero, mut count, mut fresh) = (true, 0, 0..0);
     for (leaf, mask) in pieces(start, length) {
-        let mut was = table[leaf].load(Ordering::Acquire);
-        loop {
-            if was == GOING {
-                std::thread::yield_now();
-                was = table[leaf].load(Ordering::Acquire);
-                continue;
-            }
-            let word = (was | mask) & !(mask << PIECES);
-            match table[leaf].compare_exchange(was, word, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => was = now,
-            }
-        }
-        is_zero &= (was >> PIECES) & mask == 0;
-        count += (mask & !used(was)).count_ones() as usize;
-        if used(was) == 0 {
-            let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
-            MOST.fetch_max(live, Ordering::Relaxed);
-            if was != 0 {
+        let was = hold(leaf, mask);
+        if was != 0 {
+            is_zero &= (was >> PIECES) & mask == 0;
+            count += (mask & !used(was)).count_ones() as usize;
+            if used(was) == 0 {
                 STAYING.fetch_sub(1, Ordering::Relaxed);
+                is_live(leaf);
             }
-            HIGH.fetch_max(leaf + 1, Ordering::Relaxed);
+            continue;
+        }
+        if fresh.end != leaf {
+            count += mapped(&fresh, start, length)?;
+            fresh.start = leaf;
+        }
+        fresh.end = leaf + 1;
+    }
+    count += mapped(&fresh, start, length)?;
+    debug_assert!(table.len() >= fresh.end, "leaves of the heap");
+    more(count, &(start..start + length));
+    Ok(is_zero)
+}
+
+/// Notes pieces of a leaf; what it was. One that was not mapped is on its way then.
+fn hold(leaf: usize, mask: u64) -> u64 {
+    let word = &table()[leaf];
+    let mut was = word.load(Ordering::Acquire);
+    loop {
+        if was == GOING {
+            filter::wait();
+            was = word.load(Ordering::Acquire);
+            continue;
+        }
+        let now = if was == 0 { GOING } else { (was | mask) & !(mask << PIECES) };
+        match word.compare_exchange(was, now, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return was,
+            Err(now) => was = now,
         }
     }
-    more(count, &(start..start + length));
-    let most = MOST.load(Ordering::Relaxed);
-    let staying = STAYING.load(Ordering::Relaxed);
-    if staying > 0 && LIVE.load(Ordering::Relaxed) + staying > most {
-        // What grows into fresh leaves has no use for these.
-        sending(|| send_staying(staying));
+}
+
+/// Maps leaves that are on their way, and notes which pieces the allocator has; how many.
+fn mapped(leaves: &Range<usize>, start: usize, length: usize) -> Result<usize, Errno> {
+    if leaves.is_empty() {
+        return Ok(0);
     }
-    is_zero
+    let range = self::start() + leaves.start * PMD..self::start() + leaves.end * PMD;
+    let came = area::map(&range);
+    let mut count = 0;
+    for (leaf, mask) in pieces(start, length).filter(|(leaf, _)| leaves.contains(leaf)) {
+        table()[leaf].store(if came.is_ok() { mask } else { 0 }, Ordering::Release);
+        count += mask.count_ones() as usize;
+    }
+    came?;
+    area::advise_leaf(range.start, range.len(), Leaf::Base);
+    if IS_LARGE.load(Ordering::Relaxed) {
+        advise(leaves);
+    }
+    leaves.clone().for_each(is_live);
+    Ok(count)
+}
+
+/// One leaf more is in use.
+fn is_live(leaf: usize) {
+    let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
+    MOST.fetch_max(live, Ordering::Relaxed);
+    HIGH.fetch_max(leaf + 1, Ordering::Relaxed);
 }
 
 /// Sends leaves that stay though nobody has them, so many of them.
@@ -193,6 +243,21 @@ fn send_staying(mut count: usize) {
             count -= 1;
         }
     }
+}
+
+/// Does something that maps leaves, before a fork or after it: a child finds none on its way.
+fn changing<T>(act: impl FnOnce() -> T) -> T {
+    loop {
+        SENDING.fetch_add(1, Ordering::SeqCst);
+        if !FORKING.load(Ordering::SeqCst) {
+            break;
+        }
+        SENDING.fetch_sub(1, Ordering::SeqCst);
+        filter::wait();
+    }
+    let came = act();
+    SENDING.fetch_sub(1, Ordering::SeqCst);
+    came
 }
 
 /// Does something that sends leaves, unless a fork waits.
@@ -259,14 +324,14 @@ fn may_stay() -> bool {
     STAYING.load(Ordering::Relaxed) < had.min(STAY + live / SHARE)
 }
 
-/// Sends leaves to the kernel: they are zero then.
+/// Sends leaves to the kernel: nobody has them mapped then.
 fn send(leaves: &Range<usize>) {
     if leaves.is_empty() {
         return;
     }
     let start = start() + leaves.start * PMD;
     // SAFETY: nobody has any of it, nor gets it while its words say that it is going.
-    let came = unsafe { kernel::advise(start, leaves.len() * PMD, libc::MADV_DONTNEED) };
+    let came = unsafe { kernel::unmap(start, leaves.len() * PMD) };
     // What the kernel did not take holds what it held.
     let left = if came.is_ok() { 0 } else { !0 << PIECES };
     for word in &table()[leaves.clone()] {
@@ -279,7 +344,7 @@ fn send(leaves: &Range<usize>) {
 pub(crate) fn before_fork() {
     FORKING.store(true, Ordering::SeqCst);
     while SENDING.load(Ordering::SeqCst) > 0 {
-        std::thread::yield_now();
+        filter::wait();
     }
 }
 

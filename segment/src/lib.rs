@@ -22,12 +22,15 @@ mod answer;
 mod area;
 mod back;
 mod begin;
+mod blocks;
 mod breaks;
 mod careful;
 mod changes;
 mod copies;
 mod count;
+mod demand;
 mod exec;
+mod filter;
 mod fine;
 mod fork;
 mod freeze;
@@ -49,7 +52,7 @@ mod told;
 mod witness;
 mod wrapped;
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_long, c_uchar, c_uint, c_void};
 
 use pagelab_sys::process::preload::edge;
 
@@ -65,7 +68,6 @@ static BEGIN: extern "C" fn() = {
         helper::begin();
         exec::begin();
         begin::once();
-        told::listen();
         // SAFETY: three functions that call nothing of the program's.
         unsafe {
             libc::pthread_atfork(Some(fork::before), Some(fork::after), Some(fork::after_in_child))
@@ -149,6 +151,47 @@ unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c
     done(edge::aside(|| unsafe { changes::advise(at.addr(), length, advice) }))
 }
 
+/// `mincore(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mincore(at: *mut c_void, length: usize, pages: *mut c_uchar) -> c_int {
+    changes::look(at.addr(), length);
+    // SAFETY: rule 1.
+    call(unsafe { libc::syscall(libc::SYS_mincore, at, length, pages) })
+}
+
+/// `msync(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn msync(at: *mut c_void, length: usize, flags: c_int) -> c_int {
+    changes::look(at.addr(), length);
+    // SAFETY: rule 1.
+    call(unsafe { libc::syscall(libc::SYS_msync, at, length, c_long::from(flags)) })
+}
+
+/// `mlock(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mlock(at: *const c_void, length: usize) -> c_int {
+    if let Err(errno) = changes::note(at.addr(), length) {
+        return done(Err(errno));
+    }
+    // SAFETY: rule 1.
+    call(unsafe { libc::syscall(libc::SYS_mlock, at, length) })
+}
+
+/// `mlock2(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mlock2(at: *const c_void, length: usize, flags: c_uint) -> c_int {
+    if let Err(errno) = changes::note(at.addr(), length) {
+        return done(Err(errno));
+    }
+    // SAFETY: rule 1.
+    call(unsafe { libc::syscall(libc::SYS_mlock2, at, length, c_long::from(flags)) })
+}
+
+/// What a system call answered that answers 0.
+fn call(answer: c_long) -> c_int {
+    done(edge::checked(answer).map(drop))
+}
+
 unsafe extern "C" {
     fn __sbrk(by: isize) -> *mut c_void;
 }
@@ -156,7 +199,9 @@ unsafe extern "C" {
 /// `sbrk(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn sbrk(by: isize) -> *mut c_void {
-    begin::is_due();
+    if begin::is_due() {
+        begin::brk();
+    }
     match breaks::step(by) {
         Some(came) => place(came),
         // SAFETY: rule 1.
@@ -167,7 +212,9 @@ unsafe extern "C" fn sbrk(by: isize) -> *mut c_void {
 /// `brk(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn brk(to: *mut c_void) -> c_int {
-    begin::is_due();
+    if begin::is_due() {
+        begin::brk();
+    }
     if let Some(came) = breaks::set(to.addr()) {
         return number(came);
     }

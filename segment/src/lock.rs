@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pagelab_sys::process::preload::edge;
 
+use crate::filter;
+
 /// Looks at a lock so many times before the processor is left to others.
 const SPINS: u32 = 100;
 
@@ -38,7 +40,7 @@ impl Lock {
             if spins < SPINS {
                 std::hint::spin_loop();
             } else {
-                std::thread::yield_now();
+                filter::wait();
             }
         }
         Some(Held(self))

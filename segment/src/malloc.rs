@@ -19,7 +19,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::PAGE,
-    begin, careful, count,
+    begin, blocks, careful, count,
     fine::{self, FINE},
     heap::{self, AREA},
     orders,
@@ -36,9 +36,9 @@ unsafe extern "C" {
 /// Alignments that mimalloc serves out of memory that was given to it.
 const ALIGN_MAX: usize = 64 << 10;
 
-/// Whether there is a heap; whoever asks first makes it.
-fn is_on() -> bool {
-    heap::is_on() || (begin::is_due() && heap::is_on())
+/// Whether there is a heap for so many bytes; whoever asks for enough makes it.
+fn is_on(bytes: usize) -> bool {
+    heap::is_on() || (begin::heap_for(bytes) && heap::is_on())
 }
 
 /// The segment did not serve so many bytes.
@@ -67,7 +67,7 @@ fn served(bytes: usize) -> *mut c_void {
 /// `malloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    if is_on() {
+    if is_on(bytes) {
         let at = served(bytes);
         if !at.is_null() {
             return at;
@@ -81,7 +81,7 @@ unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 /// `calloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
-    if is_on() {
+    if is_on(count.saturating_mul(each)) {
         // SAFETY: takes numbers.
         let at = unsafe { mi::mi_calloc(count, each) };
         if !at.is_null() {
@@ -109,6 +109,9 @@ unsafe extern "C" fn free(at: *mut c_void) {
     } else if AREA.has(at.addr()) {
         // SAFETY: rule 1, and it lies in the allocator's segment.
         unsafe { careful::free(at) };
+    } else if blocks::has(at.addr()) {
+        // SAFETY: rule 1, and it is a map.
+        unsafe { blocks::free(at) };
     } else {
         // SAFETY: rule 1, and it lies elsewhere.
         unsafe { __libc_free(at) };
@@ -122,7 +125,8 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         // SAFETY: takes a number.
         return unsafe { malloc(bytes) };
     }
-    if !AREA.has(old.addr()) {
+    let is_block = blocks::has(old.addr());
+    if !AREA.has(old.addr()) && !is_block {
         // SAFETY: rule 1, and it lies elsewhere.
         return unsafe { __libc_realloc(old, bytes) };
     }
@@ -132,7 +136,17 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         unsafe { free(old) };
         return ptr::null_mut();
     }
-    let is_copied = careful::is_due() || FINE.has(old.addr());
+    // SAFETY: rule 1.
+    let had = unsafe { malloc_usable_size(old) };
+    if is_block {
+        // SAFETY: rule 1, and it is a map.
+        let new = unsafe { blocks::resized(old, bytes) };
+        if !new.is_null() {
+            return new;
+        }
+    }
+    let is_map = bytes > had && blocks::wants(bytes);
+    let is_copied = is_block || is_map || careful::is_due() || FINE.has(old.addr());
     if !is_copied {
         // SAFETY: rule 1, and it lies in the allocator's segment.
         let new = unsafe { mi::mi_realloc(old, bytes) };
@@ -140,14 +154,15 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
             return new;
         }
     }
-    // SAFETY: rule 1.
-    let had = unsafe { malloc_usable_size(old) };
     if is_copied && (had / 2..=had).contains(&bytes) {
         return old;
     }
-    // What grows once will grow again, and mimalloc leaves room behind it.
-    // SAFETY: takes a number.
-    let mut new = unsafe { mi::mi_malloc(bytes) };
+    let mut new = if is_map { blocks::new(bytes) } else { ptr::null_mut() };
+    if new.is_null() {
+        // What grows once will grow again, and mimalloc leaves room behind it.
+        // SAFETY: takes a number.
+        new = unsafe { mi::mi_malloc(bytes) };
+    }
     if new.is_null() {
         // SAFETY: takes a number.
         new = unsafe { malloc(bytes) };
@@ -178,7 +193,7 @@ fn refused(errno: Errno) -> *mut c_void {
 
 /// Memory with an alignment that is a power of two.
 fn aligned(to: usize, bytes: usize) -> *mut c_void {
-    if is_on() {
+    if is_on(bytes) {
         if to <= ALIGN_MAX {
             // SAFETY: takes numbers.
             let at = unsafe { mi::mi_malloc_aligned(bytes, to) };
@@ -253,6 +268,10 @@ unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> usize {
     if AREA.has(at.addr()) {
         // SAFETY: rule 1, and it lies in the allocator's segment.
         return unsafe { mi::mi_usable_size(at) };
+    }
+    if blocks::has(at.addr()) {
+        // SAFETY: rule 1, and it is a map.
+        return unsafe { blocks::usable_size(at) };
     }
     if NEXT.load(Ordering::Acquire).is_null() {
         // SAFETY: a name that ends with 0.

@@ -1,13 +1,12 @@
 #![expect(unsafe_code, reason = "the program's own maps; the rules are in lib.rs")]
 //! Maps that a program makes, served out of the segment of maps.
 //!
-//! The one idea: private anonymous memory that may lie anywhere takes free pages of the segment,
-//! which needs no call of the kernel at all; giving it back throws its contents away, so that it is
-//! zero when it is taken again. What must lie elsewhere, or is of another kind, is the kernel's, as
-//! it was asked for, and counted.
-//!
-//! Pages of which somebody changed the rights or the advice, or that were mapped over, are noted:
-//! they are made anew when they are given back.
+//! Private anonymous memory that may lie anywhere takes free pages of the segment. Where these are
+//! mapped on demand ([`crate::demand`]) a map is the kernel's at an address that is chosen here.
+//! Where all are mapped at once, giving pages back throws their contents away, and pages of which
+//! somebody changed the rights or the advice, or that were mapped over, are noted: they are made
+//! anew then. What must lie elsewhere, or is of another kind, goes to the kernel as it was asked
+//! for, and is counted.
 
 use std::{
     ffi::{c_int, c_void},
@@ -22,7 +21,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
-    back, count, kept,
+    back, begin, count, demand, kept,
     kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
     orders,
@@ -34,11 +33,13 @@ use crate::{
 pub(crate) static AREA: Area = Area::cut_where(is_plain);
 /// Of both tables of its pages.
 pub(crate) static LOCK: Lock = Lock::new();
-/// A word for 64 pages: those that are taken, then those that were changed.
+/// A word for 64 pages: those that are taken, those that were changed, and those that are free and
+/// mapped.
 static TABLES: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 /// Whether any page ever was changed: few programs change one.
 static IS_CHANGED: AtomicBool = AtomicBool::new(false);
-static TOPS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+static TOPS: [AtomicUsize; TABLE_COUNT] = [const { AtomicUsize::new(0) }; TABLE_COUNT];
+const TABLE_COUNT: usize = 3;
 
 /// Kinds of memory that a segment has not.
 const OTHERS: c_int =
@@ -46,30 +47,34 @@ const OTHERS: c_int =
 /// At an address, and nowhere else.
 pub(crate) const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
 
-/// Reserves the segment, and a bit for each of its pages, twice.
+/// Reserves the segment, and a bit of each table for each of its pages.
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     let pages = bytes.next_multiple_of(PUD) / PAGE;
-    let length = (2 * ranges::words(pages) * size_of::<u64>()).next_multiple_of(PAGE);
+    let words = TABLE_COUNT * ranges::words(pages);
+    let length = (words * size_of::<u64>()).next_multiple_of(PAGE);
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let tables = unsafe { kernel::map(&map) }?;
     AREA.reserve(bytes, wish, Grows::Down, back::lay)?;
     let pages = AREA.range().len() / PAGE;
-    TOPS[0].store(pages, Ordering::Relaxed);
-    TOPS[1].store(pages, Ordering::Relaxed);
+    for top in &TOPS {
+        top.store(pages, Ordering::Relaxed);
+    }
     TABLES.store(tables.cast(), Ordering::Release);
     Ok(())
 }
 
 /// The pages of the segment, while nobody else looks at them.
-struct Pages<'h> {
-    taken: Ranges<'h>,
-    changed: Ranges<'h>,
+pub(crate) struct Pages<'h> {
+    pub(crate) taken: Ranges<'h>,
+    pub(crate) changed: Ranges<'h>,
+    /// Free, and mapped to be read and written.
+    pub(crate) open: Ranges<'h>,
     _held: Held<'h>,
 }
 
 /// Looks at the pages; an error where this thread does already, or there is no segment.
-fn pages() -> Result<Pages<'static>, Reason> {
+pub(crate) fn pages() -> Result<Pages<'static>, Reason> {
     let tables = TABLES.load(Ordering::Acquire);
     if tables.is_null() {
         return Err(Reason::MmapFull);
@@ -78,24 +83,26 @@ fn pages() -> Result<Pages<'static>, Reason> {
     let range = AREA.range();
     let (pages, skew) = (range.len() / PAGE, range.start % PUD / PAGE);
     let count = ranges::words(pages);
-    // SAFETY: `begin` mapped both tables, zero, for good and for at least so many words.
-    let both = unsafe { std::slice::from_raw_parts(tables.cast_const(), 2 * count) };
-    let (taken, changed) = both.split_at(count);
+    // SAFETY: `begin` mapped all tables, zero, for good and for at least so many words.
+    let all = unsafe { std::slice::from_raw_parts(tables.cast_const(), TABLE_COUNT * count) };
+    let (taken, rest) = all.split_at(count);
+    let (changed, open) = rest.split_at(count);
     Ok(Pages {
         taken: Ranges::of(taken, pages, &TOPS[0]).askew(skew),
         changed: Ranges::of(changed, pages, &TOPS[1]),
+        open: Ranges::of(open, pages, &TOPS[2]),
         _held: held,
     })
 }
 
 /// The pages of some addresses of the segment.
-fn span(of: &Range<usize>) -> Range<usize> {
+pub(crate) fn span(of: &Range<usize>) -> Range<usize> {
     let start = AREA.range().start;
     (of.start - start) / PAGE..(of.end - start).div_ceil(PAGE)
 }
 
 /// Whether the segment is for such a map, if it may lie anywhere.
-fn fits(map: &Map) -> Result<(), Reason> {
+pub(crate) fn fits(map: &Map) -> Result<(), Reason> {
     match map.flags & libc::MAP_TYPE {
         _ if map.flags & libc::MAP_ANONYMOUS == 0 => Err(Reason::File),
         libc::MAP_PRIVATE if map.flags & OTHERS == 0 => Ok(()),
@@ -113,14 +120,16 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
     if map.flags & FIXED != 0
         && let Some(part) = AREA.part(&whole)
     {
+        let fixed = if AREA.is_on_demand() { demand::fixed } else { fixed };
         // SAFETY: the caller's.
         return unsafe { fixed(map, &part) };
     }
-    if AREA.range().is_empty() {
+    if !begin::has_maps() {
         // SAFETY: the caller's.
         return unsafe { kernel::map(map) };
     }
     let came = fits(map).and_then(|()| match map.address {
+        0 if !begin::maps() => Err(Reason::MmapFull),
         // Each page of a pool would have to be copied first.
         0 if map.access != USABLE && AREA.has_pool() => Err(Reason::Rights),
         0 => taken(map.length),
@@ -129,15 +138,21 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
     match came {
         Ok(at) => usable(map, at),
         Err(reason) => {
-            // SAFETY: the caller's.
-            let at = unsafe { kernel::map(map) }?;
+            let at = fell_back(map, reason)?;
             if reason == Reason::MmapFull {
                 orders::full(c"the segment of maps", Variable::Mmap);
             }
-            count::fell_back(reason, map.length);
             Ok(at)
         }
     }
+}
+
+/// Lets the kernel make a map, and counts that.
+pub(crate) fn fell_back(map: &Map, reason: Reason) -> Result<*mut c_void, Errno> {
+    // SAFETY: the caller's of `made`.
+    let at = unsafe { kernel::map(map) }?;
+    count::fell_back(reason, map.length);
+    Ok(at)
 }
 
 /// Whole pages.
@@ -145,8 +160,15 @@ pub(crate) fn rounded(length: usize) -> usize {
     length.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX)
 }
 
-/// Takes free pages for so many bytes, aligned to the largest leaf that they fill.
+/// Takes free pages for so many bytes, and makes sure that nothing else is kept there.
 pub(crate) fn taken(length: usize) -> Result<usize, Reason> {
+    let at = picked(length)?;
+    kept::ready(&(at..at + rounded(length)));
+    Ok(at)
+}
+
+/// Takes free pages for so many bytes, aligned to the largest leaf that they fill.
+pub(crate) fn picked(length: usize) -> Result<usize, Reason> {
     // The kernel says what is wrong with such a length.
     if length == 0 || length > AREA.range().len() {
         return Err(Reason::MmapFull);
@@ -172,14 +194,15 @@ pub(crate) fn taken(length: usize) -> Result<usize, Reason> {
         pages.taken.free(first, first + count);
         first = clean;
     }
-    drop(pages);
-    kept::ready(&range(first));
     Ok(start + first * PAGE)
 }
 
 /// Gives a program what was taken for it, with the rights that it asked for.
 fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
     let range = at..at + rounded(map.length);
+    if AREA.is_on_demand() {
+        return demand::laid(map, &range);
+    }
     if map.access != USABLE {
         // SAFETY: free until now, so nobody relies on its rights.
         let protect = || unsafe { kernel::protect(at, range.len(), map.access) };
@@ -193,20 +216,21 @@ fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
         // SAFETY: it makes pages present, which changes none.
         let _ = unsafe { kernel::advise(at, range.len(), libc::MADV_POPULATE_WRITE) };
     }
-    served(map);
-    Ok(std::ptr::with_exposed_provenance_mut(at))
+    Ok(served(map, at))
 }
 
 /// A program has a map of so many bytes, wherever it came from.
 pub(crate) fn handed_over(length: usize) {
-    if !AREA.range().is_empty() {
+    if begin::has_maps() {
         count::backed(Backed::Believed, length);
     }
 }
 
-fn served(map: &Map) {
+/// Counts a map of the segment.
+pub(crate) fn served(map: &Map, at: usize) -> *mut c_void {
     count::add(Counted::Maps, 1);
     count::add(Counted::MapBytes, map.length);
+    std::ptr::with_exposed_provenance_mut(at)
 }
 
 /// Makes a map at an address of which a part lies in the segment.
@@ -242,13 +266,17 @@ unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void, Errno> {
 /// them; an error where it cannot.
 pub(crate) fn changed(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
     back::loosen(area, part)?;
-    if !std::ptr::eq(area, &raw const AREA) {
+    if !std::ptr::eq(area, &raw const AREA) || (area.is_on_demand() && !kept::is_on()) {
         return Ok(());
     }
-    kept::ready(part);
     IS_CHANGED.store(true, Ordering::Release);
     let span = span(part);
     let Ok(pages) = pages() else { return Ok(()) };
+    if area.is_on_demand() {
+        // The kernel bounds the mappings of a process itself.
+        pages.changed.hold(span.start, span.end);
+        return Ok(());
+    }
     let before = pages.changed.runs(span.start, span.end);
     splits::may(usize::from(before == 0))?;
     pages.changed.hold(span.start, span.end);
@@ -274,7 +302,7 @@ pub(crate) fn is_taken(part: &Range<usize>) -> bool {
 
 /// These addresses are the program's, whatever they were.
 pub(crate) fn hold(part: &Range<usize>) {
-    kept::ready(part);
+    kept::forget(part);
     let span = span(part);
     if let Ok(pages) = pages() {
         pages.taken.hold(span.start, span.end);
@@ -286,7 +314,7 @@ pub(crate) fn take_at(part: &Range<usize>) -> bool {
     let span = span(part);
     let is_free = pages().is_ok_and(|pages| pages.taken.take_at(span.start, span.end));
     if is_free {
-        kept::ready(part);
+        kept::forget(part);
     }
     is_free
 }
@@ -294,12 +322,7 @@ pub(crate) fn take_at(part: &Range<usize>) -> bool {
 /// Gives pages back; they are zero when they are taken again.
 pub(crate) fn give_back(part: &Range<usize>) -> Result<(), Errno> {
     let span = span(part);
-    let kept = if is_plain(part) { kept::keep(part) } else { part.end..part.end };
-    for rest in [part.start..kept.start, kept.end..part.end] {
-        if !rest.is_empty() {
-            renewed(&rest)?;
-        }
-    }
+    renewed(part)?;
     // In the midst of another call they stay taken, which is no harm.
     if let Ok(pages) = pages() {
         pages.taken.free(span.start, span.end);
@@ -322,16 +345,28 @@ fn renewed(part: &Range<usize>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Addresses of a call, if the kernel takes them (`munmap(2)`: `mm/vma.c` of Linux 6.18).
+pub(crate) fn valid(at: usize, length: usize) -> Option<Range<usize>> {
+    /// The end of a process's addresses: 47 bits without the last page (x86-64, four levels).
+    const TASK_SIZE: usize = (1 << 47) - PAGE;
+    let whole = at..at.checked_add(length.checked_next_multiple_of(PAGE)?)?;
+    (at.is_multiple_of(PAGE) && length > 0 && whole.end <= TASK_SIZE).then_some(whole)
+}
+
 /// `munmap(2)`: what lies in the segment is given back to it, the rest to the kernel.
 ///
 /// # Safety
 /// As the call.
 pub(crate) unsafe fn unmapped(at: usize, length: usize) -> Result<(), Errno> {
-    let whole = at..at.saturating_add(rounded(length));
-    let Some(part) = AREA.part(&whole).filter(|_| at.is_multiple_of(PAGE) && length > 0) else {
+    let whole = valid(at, length);
+    let Some((part, whole)) = whole.and_then(|whole| Some((AREA.part(&whole)?, whole))) else {
         // SAFETY: the caller's.
         return unsafe { kernel::unmap(at, length) };
     };
+    if AREA.is_on_demand() {
+        // SAFETY: the caller's.
+        return unsafe { demand::unmapped(&whole, &part) };
+    }
     for rest in [whole.start..part.start, part.end..whole.end] {
         if !rest.is_empty() {
             // SAFETY: the caller's.

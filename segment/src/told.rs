@@ -1,23 +1,21 @@
-#![expect(unsafe_code, reason = "a signal handler; the rules are in lib.rs")]
-//! What a process has when it ends, becomes another program or is asked, by the kernel's account.
+//! What a process has when it ends or becomes another program, by the kernel's account.
 //!
-//! The one idea: `/proc/self/smaps` line by line, through a buffer of this library: a mapping that
+//! `/proc/self/smaps` line by line, through a buffer of this library: a mapping that
 //! lies in a segment is counted by its pages, other private anonymous memory as what libc, or a
 //! fallback, had outside. What a process tells replaces what it told before, so it may tell as
 //! often as it likes. What a forked child has of its parent is the parent's to tell, as far as the
 //! child becomes another program, and so are the pages of the stack that were touched ahead.
 
 use std::{
-    ffi::{CStr, c_int},
-    mem,
+    ffi::CStr,
     ops::Range,
-    ptr, str,
+    str,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
 
-use crate::{begin, breaks, count, heap, helper, kept, kernel, maps, witness};
+use crate::{begin, breaks, count, filter, heap, helper, kept, kernel, maps, witness};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -46,7 +44,7 @@ const TOLD: [Counted; 8] = [
 
 /// What this process told before.
 static BEFORE: [AtomicU64; TOLD.len()] = [const { AtomicU64::new(0) }; TOLD.len()];
-/// Somebody is telling: a signal may come in the midst of it.
+/// Somebody is telling: another thread may end the program meanwhile.
 static IS_TELLING: AtomicBool = AtomicBool::new(false);
 
 /// This process is a forked child.
@@ -54,13 +52,24 @@ static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Tells it; nothing in a process that borrows the memory of another.
 pub(crate) fn tell() {
-    if !count::is_open() || !helper::is_own_process() || IS_TELLING.swap(true, Ordering::Acquire) {
+    if !count::is_open()
+        || filter::is_set()
+        || !helper::is_own_process()
+        || IS_TELLING.swap(true, Ordering::Acquire)
+    {
         return;
     }
-    // The witness first: whoever reads `smaps` takes leaves of 1 GiB out of the page table, as the
-    // kernel's walk splits each that it meets, and of the module's none is left then (Linux 6.12).
-    witness::tell();
-    if let Some(now) = look() {
+    // A program that never began a segment has nothing to look at.
+    let now = if begin::is_any() {
+        // The witness first: whoever reads `smaps` takes leaves of 1 GiB out of the page table, as
+        // the kernel's walk splits each that it meets, and of the module's none is left then
+        // (Linux 6.12).
+        witness::tell();
+        look()
+    } else {
+        Some([1, 0, 0, 0, 0, 0, 0, 0])
+    };
+    if let Some(now) = now {
         for ((counted, now), before) in TOLD.into_iter().zip(now).zip(&BEFORE) {
             let before = before.swap(now as u64, Ordering::Relaxed);
             count::replace(counted, before, now as u64);
@@ -113,28 +122,6 @@ fn look() -> Option<[usize; TOLD.len()]> {
     }
     edge::close(file);
     Some(teller.counts())
-}
-
-/// Listens for whoever asks by `SIGUSR1`, where somebody reads the answer and the program has not
-/// said otherwise; if it says so later, it is as it says.
-pub(crate) fn listen() {
-    extern "C" fn asked(_: c_int) {
-        edge::aside(|| {
-            tell();
-            count::add(Counted::Asked, 1);
-        });
-    }
-    // SAFETY: numbers and padding: zeroes are one.
-    let mut now: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: fills what it is given.
-    unsafe { libc::sigaction(libc::SIGUSR1, ptr::null(), &raw mut now) };
-    if !count::is_open() || now.sa_sigaction != libc::SIG_DFL {
-        return;
-    }
-    now.sa_sigaction = asked as *const () as libc::sighandler_t;
-    now.sa_flags = libc::SA_RESTART;
-    // SAFETY: a handler that makes system calls and touches atomics only.
-    unsafe { libc::sigaction(libc::SIGUSR1, &raw const now, ptr::null_mut()) };
 }
 
 struct Teller {

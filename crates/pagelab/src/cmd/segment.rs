@@ -34,9 +34,7 @@ use pagelab_sys::{
     process::{
         launch::{Ended, Running},
         relay,
-        segment::{
-            self, Backing, Bad, Counted, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero,
-        },
+        segment::{self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
     },
 };
 
@@ -262,17 +260,9 @@ impl Segmented {
             let _ = sheet.read_exact_at(&mut bytes, 0);
             Counts::of(&bytes)
         };
-        let mut asked = 0;
         loop {
             if let Some(ended) = running.wait(LOOK).with_context(name).map_err(Failure::internal)? {
                 return Ok((ended, counts()));
-            }
-            let now = counts();
-            if now.get(Counted::Asked) > asked {
-                asked = now.get(Counted::Asked);
-                let prices = Prices::here(wish, &now);
-                let told = told::Told { wish, counts: &now, usage: None, prices };
-                told.lines().iter().for_each(|line| output::warn(line));
             }
         }
     }

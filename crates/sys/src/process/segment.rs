@@ -182,6 +182,11 @@ impl Wish {
         })
     }
 
+    /// Whether segments are mapped when they are taken, and not as a whole before.
+    pub fn is_on_demand(&self) -> bool {
+        self.backing == Backing::Thp && self.zero != Zero::Ahead
+    }
+
     /// The variables that say it.
     pub fn variables(&self) -> [(Variable, String); 9] {
         let is_on = |on: bool| u8::from(on).to_string();
@@ -259,8 +264,8 @@ listed! {
         Ignored,
         /// Programs that a full segment ended.
         Ended,
-        /// Reports that somebody asked for while a program ran.
-        Asked,
+        /// Processes that forbade themselves calls (seccomp), and told what they had before.
+        Filtered,
         /// Bytes that were given back and were kept at the end.
         Kept,
         /// Bytes that were kept, and went to the kernel because nobody took them again.

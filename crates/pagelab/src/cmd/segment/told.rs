@@ -232,7 +232,7 @@ impl Told<'_> {
             "proven": self.unseen() == 0,
             "zero": self.wish.zero.name(),
             "zeroing": zeroing::json(self.counts, self.prices),
-            "asked": count(Counted::Asked),
+            "filtered": count(Counted::Filtered),
             "minor_faults": self.usage.map(|usage| usage.minor_faults),
             "major_faults": self.usage.map(|usage| usage.major_faults),
             "user_ns": self.usage.map(|usage| usage.user_ns),
