@@ -23,7 +23,7 @@ use std::{
 use libmimalloc_sys as mi;
 use pagelab_sys::process::{preload::edge, segment::Backed};
 
-use crate::{count, kernel};
+use crate::{count, heap, kernel};
 
 /// Whether another thread was there when this process was made by fork.
 static IS_DUE: AtomicBool = AtomicBool::new(false);
@@ -39,7 +39,7 @@ const WAITS: usize = 1000;
 
 /// Before a fork, in the thread that forks.
 pub(crate) fn before_fork() {
-    WOULD_BE.store(kernel::threads() != 1, Ordering::Relaxed);
+    WOULD_BE.store(heap::is_on() && kernel::threads() != 1, Ordering::Relaxed);
 }
 
 /// After it, in the child.

@@ -3,7 +3,7 @@
 //! The one idea: as in the library of [`pagelab_sys::process::preload`], words of a page that all
 //! processes of a run share.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pagelab_sys::process::{
     preload::edge::{Errno, Words},
@@ -13,6 +13,19 @@ use pagelab_sys::process::{
 };
 
 static WORDS_OPEN: Words<ALL_WORDS> = Words::new();
+
+/// How often this process took memory of a segment.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// This process takes memory of a segment.
+pub(crate) fn take() {
+    TAKEN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often it did.
+pub(crate) fn taken() -> usize {
+    TAKEN.load(Ordering::Relaxed)
+}
 
 /// Opens the sheet that the environment names.
 pub(crate) fn open() {

@@ -10,9 +10,9 @@
 //! use before, and no more than a share, so that the peak of the program's memory stays its own.
 //!
 //! A leaf is mapped while anything of it is in use or stays. It is a word: a bit for each piece that
-//! the allocator has, and one for each that it gave up and that may hold something; 0 is a leaf that
-//! is not mapped. All bits are one while it is on its way from or to the kernel, when whoever wants
-//! it waits. No lock is held, since a fork waits for whoever is at it.
+//! the allocator has, and one for each that it gave up and that may hold something; 0 is a leaf
+//! that is not mapped. All bits are one while it is on its way from or to the kernel, when whoever
+//! wants it waits. No lock is held, since a fork waits for whoever is at it.
 
 use std::{
     ops::Range,
@@ -24,7 +24,7 @@ use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
 
 use crate::{
     area::{self, PAGE, PMD},
-    filter,
+    count, filter,
     kernel::{self, Map, OWN, USABLE},
     orders,
 };
@@ -144,6 +144,7 @@ fn pieces(start: usize, length: usize) -> impl Iterator<Item = (usize, u64)> {
 /// # Errors
 /// Where the kernel maps no more. Of what it did map before, nothing was touched.
 pub(crate) fn had(start: usize, length: usize) -> Result<bool, Errno> {
+    count::take();
     changing(|| take(start, length)).inspect(|_| {
         let most = MOST.load(Ordering::Relaxed);
         let staying = STAYING.load(Ordering::Relaxed);

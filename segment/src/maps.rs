@@ -228,6 +228,7 @@ pub(crate) fn handed_over(length: usize) {
 
 /// Counts a map of the segment.
 pub(crate) fn served(map: &Map, at: usize) -> *mut c_void {
+    count::take();
     count::add(Counted::Maps, 1);
     count::add(Counted::MapBytes, map.length);
     std::ptr::with_exposed_provenance_mut(at)

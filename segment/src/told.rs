@@ -10,7 +10,7 @@ use std::{
     ffi::CStr,
     ops::Range,
     str,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
@@ -47,8 +47,9 @@ static BEFORE: [AtomicU64; TOLD.len()] = [const { AtomicU64::new(0) }; TOLD.len(
 /// Somebody is telling: another thread may end the program meanwhile.
 static IS_TELLING: AtomicBool = AtomicBool::new(false);
 
-/// This process is a forked child.
+/// This process is a forked child, and how often its parent had taken memory of a segment.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Tells it; nothing in a process that borrows the memory of another.
 pub(crate) fn tell() {
@@ -59,8 +60,11 @@ pub(crate) fn tell() {
     {
         return;
     }
-    // A program that never began a segment has nothing to look at.
-    let now = if begin::is_any() {
+    // A program that never began a segment has nothing to look at, and a forked child that took
+    // nothing of one has its parent's memory.
+    let is_parents =
+        IS_FORKED.load(Ordering::Relaxed) && TAKEN.load(Ordering::Relaxed) == count::taken();
+    let now = if begin::is_any() && !is_parents {
         // The witness first: whoever reads `smaps` takes leaves of 1 GiB out of the page table, as
         // the kernel's walk splits each that it meets, and of the module's none is left then
         // (Linux 6.12).
@@ -89,6 +93,7 @@ pub(crate) fn tell_before_exec() {
 /// In a child of fork, which has told nothing.
 pub(crate) fn after_fork_in_child() {
     IS_FORKED.store(true, Ordering::Relaxed);
+    TAKEN.store(count::taken(), Ordering::Relaxed);
     for before in &BEFORE {
         before.store(0, Ordering::Relaxed);
     }
