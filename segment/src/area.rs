@@ -20,7 +20,7 @@ use pagelab_sys::process::{
 };
 
 use crate::{
-    filter,
+    filtered,
     ground::Ground,
     kernel::{self, Map, OWN, USABLE},
     ranges::{self, Ranges},
@@ -320,7 +320,7 @@ pub(crate) fn map(range: &Range<usize>) -> Result<(), Errno> {
 
 /// Asks for the leaf's pages.
 pub(crate) fn advise_leaf(start: usize, length: usize, leaf: Leaf) {
-    if filter::is_set() {
+    if filtered::is_set() {
         return;
     }
     let advice = if leaf == Leaf::Base { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };

@@ -25,9 +25,9 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count,
-    exec::Next,
-    filter, heap, helper, kept, kernel, maps, orders,
+    breaks, count, filtered, heap, helper, kept, kernel,
+    next::Next,
+    orders, pages,
 };
 
 /// Something that is done once, by whoever comes first; nobody waits for it.
@@ -51,7 +51,7 @@ impl Once {
             return true;
         }
         let [doing, done] = [Self::DOING, Self::DONE];
-        if filter::is_set() {
+        if filtered::is_set() {
             return false;
         }
         if self.0.compare_exchange(0, doing, Ordering::AcqRel, Ordering::Acquire).is_err() {
@@ -162,9 +162,9 @@ unsafe extern "C" fn pthread_create(
 /// Whether there is the segment of maps, or none is asked for.
 pub(crate) fn maps() -> bool {
     MAPS.ready(|| {
-        begun(|wish| wish.mmap, maps::begin, &maps::AREA);
-        let range = maps::AREA.range();
-        if WISH.get().is_some_and(|wish| wish.zero == Zero::Release) && maps::AREA.is_on_demand() {
+        begun(|wish| wish.mmap, pages::begin, &pages::AREA);
+        let range = pages::AREA.range();
+        if WISH.get().is_some_and(|wish| wish.zero == Zero::Release) && pages::AREA.is_on_demand() {
             // Without, what is given back goes to the kernel: told as a segment that is not there.
             let most = usize::try_from(edge::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
             if let Err(errno) = kept::begin(&range, most) {
@@ -186,7 +186,7 @@ pub(crate) fn has_maps() -> bool {
 
 /// Whether any segment has begun, or the stack was touched ahead.
 pub(crate) fn is_any() -> bool {
-    [&heap::AREA, &maps::AREA, &breaks::AREA, &STACK].iter().any(|area| !area.range().is_empty())
+    [&heap::AREA, &pages::AREA, &breaks::AREA, &STACK].iter().any(|area| !area.range().is_empty())
 }
 
 type Begin = fn(usize, &Wish) -> Result<(), Errno>;

@@ -12,7 +12,8 @@ use crate::{
     area::PMD,
     begin, demand,
     kernel::{self, Map, USABLE},
-    maps::{self, AREA},
+    maps,
+    pages::AREA,
 };
 
 /// What `realloc` makes so long is a map.

@@ -22,13 +22,14 @@ use crate::{
     ground::Ground,
     heap,
     kernel::{self, Map},
-    maps::{self, AREA, rounded},
+    maps,
+    pages::{self, AREA, rounded},
 };
 
 /// The segment that is mapped at once in which some addresses of a call lie, all of these, and
 /// which of them do; `None` also where the kernel refuses such addresses.
 fn cut(at: usize, length: usize) -> Option<(&'static Area, Range<usize>, Range<usize>)> {
-    let whole = maps::valid(at, length)?;
+    let whole = pages::valid(at, length)?;
     let areas = [&AREA, &heap::AREA].into_iter().filter(|area| !area.is_on_demand());
     let (area, part) = areas.into_iter().find_map(|area| Some(area).zip(area.part(&whole)))?;
     Some((area, whole, part))
@@ -41,7 +42,7 @@ fn noted(at: usize, length: usize, is_change: bool) -> Result<bool, Errno> {
     if let Some(part) = AREA.part(&(at..end)) {
         demand::close(&part);
         if is_change && AREA.is_on_demand() {
-            maps::changed(&AREA, &part)?;
+            pages::changed(&AREA, &part)?;
         }
     }
     let whole = at..end;
@@ -75,7 +76,7 @@ pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<
         return unsafe { kernel::protect(at, length, access) };
     };
     let is_map = ptr::eq(area, &raw const AREA);
-    if is_map && !maps::is_taken(&part) {
+    if is_map && !pages::is_taken(&part) {
         return Err(libc::ENOMEM);
     }
     for rest in [whole.start..part.start, part.end..whole.end] {
@@ -85,8 +86,8 @@ pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<
         }
     }
     if access != kernel::USABLE {
-        maps::changed(area, &part)?;
-    } else if is_map && maps::is_plain(&part) {
+        pages::changed(area, &part)?;
+    } else if is_map && pages::is_plain(&part) {
         return Ok(());
     }
     area.runs(&part, |ground, run| match ground {
@@ -154,7 +155,7 @@ pub(crate) unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(
             Ok(())
         }),
         _ => {
-            maps::changed(area, &part)?;
+            pages::changed(area, &part)?;
             // SAFETY: the caller's.
             unsafe { kernel::advise(part.start, part.len(), advice) }
         }
@@ -182,7 +183,7 @@ pub(crate) unsafe fn remap(
         // SAFETY: the caller's.
         return unsafe { by_kernel(&(0..0), [at, old, new, to], flags) };
     };
-    if part != whole || !maps::is_taken(&part) {
+    if part != whole || !pages::is_taken(&part) {
         return Err(libc::EFAULT);
     }
     if flags & !libc::MREMAP_MAYMOVE != 0 {
@@ -196,14 +197,14 @@ pub(crate) unsafe fn remap(
         }
         return Ok(ptr::with_exposed_provenance_mut(at));
     }
-    let is_plain = maps::is_plain(&part);
-    if is_plain && end <= AREA.range().end && maps::take_at(&(part.end..end)) {
+    let is_plain = pages::is_plain(&part);
+    if is_plain && end <= AREA.range().end && pages::take_at(&(part.end..end)) {
         return Ok(ptr::with_exposed_provenance_mut(at));
     }
     if flags & libc::MREMAP_MAYMOVE == 0 {
         return Err(libc::ENOMEM);
     }
-    match maps::taken(new) {
+    match pages::taken(new) {
         Ok(place) if is_plain => {
             copy(&part, place);
             maps::give_back(&part)?;
@@ -236,7 +237,7 @@ unsafe fn elsewhere(
     // Frames of the module belong to their addresses: what is moved is a copy.
     let is_fixed = flags & libc::MREMAP_FIXED != 0;
     let goal = to..to.saturating_add(rounded(new));
-    if !maps::is_plain(part) || (is_fixed && AREA.part(&goal).is_some()) {
+    if !pages::is_plain(part) || (is_fixed && AREA.part(&goal).is_some()) {
         return Err(libc::EINVAL);
     }
     let (address, place) = if is_fixed { (to, libc::MAP_FIXED) } else { (0, 0) };
@@ -274,12 +275,12 @@ unsafe fn by_kernel(
     let is_fixed = flags & libc::MREMAP_FIXED != 0;
     let goal = if is_fixed { AREA.part(&(to..to.saturating_add(rounded(new)))) } else { None };
     for part in goal.iter().chain(Some(part).filter(|part| !part.is_empty())) {
-        maps::changed(&AREA, part)?;
+        pages::changed(&AREA, part)?;
     }
     // SAFETY: the caller's.
     let came = unsafe { kernel::remap(at, old, new, flags, to) }?;
     if let Some(goal) = &goal {
-        maps::hold(goal);
+        pages::hold(goal);
     }
     if !part.is_empty() && came.addr() != at {
         // What it left behind is a hole in the segment, unless it was asked to stay.

@@ -15,20 +15,55 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{preload::edge::Errno, segment::Reason};
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Counted, Reason},
+};
 
 use crate::{
     area::{self, PAGE, PMD},
     count, kept,
     kernel::{self, Map, USABLE},
-    maps::{self, AREA, FIXED, rounded},
     orders,
+    pages::{self, AREA, rounded},
 };
+
+/// Kinds of memory that a segment has not.
+const OTHERS: c_int =
+    libc::MAP_HUGETLB | libc::MAP_LOCKED | libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_32BIT;
+/// At an address, and nowhere else.
+pub(crate) const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
 
 /// A program that never had more in maps has small pages in small ones.
 const SMALL: usize = 32 << 20;
 /// The lowest address that was ever taken: maps begin at the end of the segment.
 static LOWEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Whether the segment is for such a map, if it may lie anywhere.
+pub(crate) fn fits(map: &Map) -> Result<(), Reason> {
+    match map.flags & libc::MAP_TYPE {
+        _ if map.flags & libc::MAP_ANONYMOUS == 0 => Err(Reason::File),
+        libc::MAP_PRIVATE if map.flags & OTHERS == 0 => Ok(()),
+        libc::MAP_PRIVATE => Err(Reason::Own),
+        _ => Err(Reason::Shared),
+    }
+}
+
+/// Lets the kernel make a map, and counts that.
+pub(crate) fn fell_back(map: &Map, reason: Reason) -> Result<*mut c_void, Errno> {
+    // SAFETY: the caller's of `made`.
+    let at = unsafe { kernel::map(map) }?;
+    count::fell_back(reason, map.length);
+    Ok(at)
+}
+
+/// Counts a map of the segment.
+pub(crate) fn served(map: &Map, at: usize) -> *mut c_void {
+    count::take();
+    count::add(Counted::Maps, 1);
+    count::add(Counted::MapBytes, map.length);
+    ptr::with_exposed_provenance_mut(at)
+}
 
 /// Maps pages that were just taken, as a program asked for them.
 pub(crate) fn laid(map: &Map, range: &Range<usize>) -> Result<*mut c_void, Errno> {
@@ -54,11 +89,11 @@ pub(crate) fn laid(map: &Map, range: &Range<usize>) -> Result<*mut c_void, Errno
             // What somebody else has there is left alone, now and later.
             let end = if errno == libc::EEXIST { part.start } else { range.end };
             release(&(range.start..end));
-            return maps::fell_back(map, Reason::MmapFull);
+            return fell_back(map, Reason::MmapFull);
         }
     }
     if map.access != USABLE {
-        maps::changed(&AREA, range)?;
+        pages::changed(&AREA, range)?;
     }
     // All of the segment alike, small maps too: the kernel joins what is alike, and a program may
     // map over a part of what it has.
@@ -68,7 +103,7 @@ pub(crate) fn laid(map: &Map, range: &Range<usize>) -> Result<*mut c_void, Errno
         // SAFETY: it makes pages present, which changes none.
         let _ = unsafe { kernel::advise(range.start, range.len(), libc::MADV_POPULATE_WRITE) };
     }
-    Ok(maps::served(map, range.start))
+    Ok(served(map, range.start))
 }
 
 /// Maps pages as a program asked for them, over what is open or where nobody has any.
@@ -83,8 +118,8 @@ fn lay(map: &Map, range: &Range<usize>, is_open: bool) -> Result<(), Errno> {
 /// Whether pages that were taken are mapped, all of them in one leaf; else none is from now on.
 fn claimed(range: &Range<usize>) -> bool {
     let is_open = {
-        let Ok(pages) = maps::pages() else { return false };
-        let span = maps::span(range);
+        let Ok(pages) = pages::pages() else { return false };
+        let span = pages::span(range);
         let is_one = range.start / PMD == (range.end - 1) / PMD;
         let is_open = is_one && pages.open.are_all_taken(span.start, span.end);
         if is_open {
@@ -108,14 +143,14 @@ fn open(range: &Range<usize>) {
         return;
     }
     let rest = [whole.start..range.start, range.end..whole.end];
-    let rest = rest.map(|part| maps::span(&part));
+    let rest = rest.map(|part| pages::span(&part));
     {
-        let Ok(pages) = maps::pages() else { return };
+        let Ok(pages) = pages::pages() else { return };
         let is_used = |part: &Range<usize>| {
             pages.taken.is_any_taken(part.start, part.end)
                 || pages.open.is_any_taken(part.start, part.end)
         };
-        let own = maps::span(range);
+        let own = pages::span(range);
         if rest.iter().any(is_used) || pages.open.is_any_taken(own.start, own.end) {
             return;
         }
@@ -128,13 +163,13 @@ fn open(range: &Range<usize>) {
         area::advise_leaf(whole.start, PMD, orders::leaf());
     }
     // Nobody is in the midst of a call here: it was not so above.
-    let Ok(pages) = maps::pages() else { return };
+    let Ok(pages) = pages::pages() else { return };
     for part in &rest {
         pages.taken.free(part.start, part.end);
     }
     drop(pages);
     if is_open {
-        opened(&whole);
+        pages::opened(&whole);
     }
 }
 
@@ -148,18 +183,10 @@ pub(crate) fn close(range: &Range<usize>) {
     }
 }
 
-/// Pages that somebody took are mapped, to be read and written, and zero.
-pub(crate) fn opened(part: &Range<usize>) {
-    let span = maps::span(part);
-    if let Ok(pages) = maps::pages() {
-        pages.open.hold(span.start, span.end);
-    }
-}
-
 /// The first open pages of some addresses, which are taken from now on.
 fn first_open(part: &Range<usize>) -> Option<Range<usize>> {
-    let pages = maps::pages().ok()?;
-    let span = maps::span(part);
+    let pages = pages::pages().ok()?;
+    let span = pages::span(part);
     if !pages.open.is_any_taken(span.start, span.end) {
         return None;
     }
@@ -177,9 +204,9 @@ pub(crate) fn release(part: &Range<usize>) {
     if part.is_empty() {
         return;
     }
-    let span = maps::span(part);
+    let span = pages::span(part);
     // In the midst of another call they stay taken, which is no harm.
-    if let Ok(pages) = maps::pages() {
+    if let Ok(pages) = pages::pages() {
         pages.taken.free(span.start, span.end);
         pages.open.free(span.start, span.end);
         pages.changed.free(span.start, span.end);
@@ -192,27 +219,27 @@ pub(crate) fn release(part: &Range<usize>) {
 /// As `mmap(2)`.
 pub(crate) unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void, Errno> {
     close(part);
-    let was_free = maps::take_at(part);
+    let was_free = pages::take_at(part);
     // SAFETY: the caller's.
     let at = unsafe { kernel::map(map) }.inspect_err(|_| {
         if was_free {
             release(part);
         }
     })?;
-    maps::hold(part);
-    let fits = maps::fits(map).and_then(|()| {
+    pages::hold(part);
+    let fits = fits(map).and_then(|()| {
         if part.len() == rounded(map.length) { Ok(()) } else { Err(Reason::Placed) }
     });
     if let Err(reason) = fits {
-        let _ = maps::changed(&AREA, part);
+        let _ = pages::changed(&AREA, part);
         count::fell_back(reason, map.length);
         return Ok(at);
     }
     area::advise_leaf(part.start, part.len(), orders::leaf());
     if map.access != USABLE {
-        let _ = maps::changed(&AREA, part);
+        let _ = pages::changed(&AREA, part);
     }
-    Ok(maps::served(map, part.start))
+    Ok(served(map, part.start))
 }
 
 /// `munmap(2)` of addresses that the kernel takes, of which a part lies in the segment.
@@ -220,7 +247,7 @@ pub(crate) unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void
 /// # Safety
 /// As the call.
 pub(crate) unsafe fn unmapped(whole: &Range<usize>, part: &Range<usize>) -> Result<(), Errno> {
-    if maps::is_plain(part) {
+    if pages::is_plain(part) {
         kept::keep(part);
     }
     // SAFETY: the caller's.
@@ -237,7 +264,7 @@ pub(crate) unsafe fn moved(
     [at, old, new, to]: [usize; 4],
     flags: c_int,
 ) -> Result<*mut c_void, Errno> {
-    let own = |at: usize, length| maps::valid(at, length).and_then(|whole| AREA.part(&whole));
+    let own = |at: usize, length| pages::valid(at, length).and_then(|whole| AREA.part(&whole));
     let source = own(at, old);
     let goal = own(to, new).filter(|_| flags & libc::MREMAP_FIXED != 0);
     for part in [own(at, old.max(new)), goal.clone()].into_iter().flatten() {
@@ -263,8 +290,8 @@ pub(crate) unsafe fn moved(
     }
     // Wherever it lies now, whoever asked for it.
     if let Some(part) = AREA.part(&(came.addr()..came.addr() + rounded(new))) {
-        maps::hold(&part);
-        maps::changed(&AREA, &part)?;
+        pages::hold(&part);
+        pages::changed(&AREA, &part)?;
     }
     Ok(came)
 }
@@ -295,14 +322,14 @@ unsafe fn grown(
     may_move: bool,
 ) -> Option<*mut c_void> {
     let more = part.end..part.start.checked_add(rounded(new))?;
-    if more.end <= AREA.range().end && maps::take_at(&more) {
+    if more.end <= AREA.range().end && pages::take_at(&more) {
         // SAFETY: the caller's.
         if let Ok(came) = unsafe { kernel::remap(part.start, old, new, 0, 0) } {
             return Some(came);
         }
         release(&more);
     }
-    let place = if may_move { maps::picked(new).ok()? } else { return None };
+    let place = if may_move { pages::picked(new).ok()? } else { return None };
     let goal = place..place + rounded(new);
     // Nothing of anybody else is there, or it stays.
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -311,7 +338,7 @@ unsafe fn grown(
         // SAFETY: the caller's, and nobody has seen what is there.
         match unsafe { kernel::remap(part.start, old, new, flags, place) } {
             // Leaves that were kept are mappings of their own: before Linux 6.17 none moves them.
-            Err(libc::EFAULT) if kept::is_on() && maps::is_plain(part) => Ok(copied(part, place)),
+            Err(libc::EFAULT) if kept::is_on() && pages::is_plain(part) => Ok(copied(part, place)),
             came => came.inspect_err(|_| kernel::forgotten(place, goal.len())),
         }
     });
@@ -319,7 +346,7 @@ unsafe fn grown(
         release(&goal);
         return None;
     }
-    let _ = maps::changed(&AREA, &goal);
+    let _ = pages::changed(&AREA, &goal);
     release(part);
     came.ok()
 }

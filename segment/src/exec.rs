@@ -10,8 +10,8 @@
 
 use std::{
     ffi::{CStr, c_char, c_int, c_long, c_void},
-    mem, ptr,
-    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
+    mem,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use pagelab_sys::process::{
@@ -19,26 +19,7 @@ use pagelab_sys::process::{
     segment::{Counted, SHEET},
 };
 
-use crate::{count, told};
-
-/// A call of libc, found once.
-pub(crate) struct Next(AtomicPtr<c_void>);
-
-impl Next {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
-    }
-
-    pub(crate) fn find(&self, name: &CStr) {
-        // SAFETY: a name that ends with 0.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-        self.0.store(found, Ordering::Release);
-    }
-
-    pub(crate) fn get(&self) -> *mut c_void {
-        self.0.load(Ordering::Acquire)
-    }
-}
+use crate::{count, next::Next, told};
 
 extern "C" fn before() {
     begin();

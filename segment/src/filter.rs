@@ -7,37 +7,18 @@
 //! at when the program ends. A filter that is set past libc (a system call of the program's own
 //! code), and one that was there when the program began, is not seen.
 
-use std::{
-    ffi::{c_int, c_long, c_ulong},
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::ffi::{c_int, c_long, c_ulong};
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
 
-use crate::{answer::number, count, told};
-
-static IS_SET: AtomicBool = AtomicBool::new(false);
-
-/// Whether a filter may be in force.
-pub(crate) fn is_set() -> bool {
-    IS_SET.load(Ordering::Relaxed)
-}
-
-/// Leaves the processor to others while somebody else holds what this thread needs.
-pub(crate) fn wait() {
-    if is_set() {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
-    }
-}
+use crate::{answer::number, count, filtered, told};
 
 /// Before a filter is set.
 extern "C" fn before() {
-    if !IS_SET.load(Ordering::Relaxed) {
+    if !filtered::is_set() {
         edge::aside(told::tell);
         count::add(Counted::Filtered, 1);
-        IS_SET.store(true, Ordering::Relaxed);
+        filtered::set();
     }
 }
 

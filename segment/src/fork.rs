@@ -31,14 +31,14 @@ use crate::{
     ground::{Ground, is_present},
     heap, helper, kept, kernel, leaves,
     lock::Gate,
-    maps, module, pool, told,
+    module, pages, pool, told,
 };
 
 /// Held by whoever is within a lock of the allocator.
 pub(crate) static ALLOCATOR: Gate = Gate::new();
 
 /// Segments that may be of something else than ordinary memory.
-const AREAS: [&Area; 2] = [&heap::AREA, &maps::AREA];
+const AREAS: [&Area; 2] = [&heap::AREA, &pages::AREA];
 /// Where copies of them lie; 0 where there are none.
 static COPIES: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// The number of what went wrong with them.
@@ -48,7 +48,7 @@ static FROZEN: AtomicI32 = AtomicI32::new(-1);
 
 /// Before a fork, in the thread that forks.
 pub(crate) extern "C" fn before() {
-    maps::LOCK.keep();
+    pages::LOCK.keep();
     pool::DEMOTING.keep();
     ALLOCATOR.enter();
     FINE.before_fork();
@@ -178,5 +178,5 @@ fn free() {
     FINE.after_fork();
     ALLOCATOR.leave();
     pool::DEMOTING.free();
-    maps::LOCK.free();
+    pages::LOCK.free();
 }

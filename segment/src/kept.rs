@@ -3,9 +3,9 @@
 //!
 //! What was given back is moved out of the program's sight, to a range as large as the segment (its
 //! store). It is zeroed there in one piece instead of page by page at the next fault, and stays
-//! resident, so that taking it again costs no fault: it is moved back. A thread of our own zeroes it
-//! ([`crate::helper`]). Whoever takes leaves gets those where it was, if there are so many; else a
-//! first one is zeroed by who takes it, and the rest goes to the kernel, so that no call takes long.
+//! resident, so that taking it again costs no fault: it is moved back. A thread of our own zeroes
+//! it ([`crate::helper`]). Whoever takes leaves gets those where it was, if there are so many; else
+//! a first one is zeroed by who takes it, and the rest goes to the kernel: no call takes long.
 //! Nothing is noted of what a program touches, so a leaf of which not every page is there, and one
 //! that is not taken again in time, goes to the kernel.
 //!
@@ -21,7 +21,7 @@ use pagelab_sys::process::{preload::edge::Errno, segment::Counted};
 
 use crate::{
     area::{self, Grows, PAGE, PMD},
-    count, demand, filter,
+    count, filtered,
     helper::{self, Work},
     kernel::{self, Map, OWN, USABLE},
 };
@@ -110,7 +110,7 @@ fn is_unseen() -> bool {
 pub(crate) fn keep(part: &Range<usize>) {
     let (table, start) = (table(), start());
     let leaves = (part.start - start).div_ceil(PMD)..(part.end - start) / PMD;
-    if table.is_empty() || leaves.is_empty() || filter::is_set() {
+    if table.is_empty() || leaves.is_empty() || filtered::is_set() {
         return;
     }
     let is_full = || KEPT.load(Ordering::Relaxed) + leaves.len() > MOST.load(Ordering::Relaxed);
@@ -173,7 +173,7 @@ fn leaves(part: &Range<usize>) -> Range<usize> {
 }
 
 /// Makes sure that free pages are zero, and that nobody but their taker touches them.
-pub(crate) fn ready(part: &Range<usize>) {
+pub(crate) fn ready(part: &Range<usize>, opened: fn(&Range<usize>)) {
     if KEPT.load(Ordering::Acquire) == 0 {
         return;
     }
@@ -183,17 +183,17 @@ pub(crate) fn ready(part: &Range<usize>) {
             NONE => continue,
             GIVEN => {}
             _ => {
-                give(&(leaf..leaf + 1), part);
+                give(leaf, part, opened);
                 continue;
             }
         }
         if given.end != leaf {
-            left -= clean_run(&given, left, part);
+            left -= clean_run(&given, left, part, opened);
             given.start = leaf;
         }
         given.end = leaf + 1;
     }
-    clean_run(&given, left, part);
+    clean_run(&given, left, part, opened);
 }
 
 /// Sends to the kernel what is kept of some addresses, which get something else.
@@ -213,16 +213,14 @@ pub(crate) fn forget(part: &Range<usize>) {
     }
 }
 
-/// Moves clean leaves back, whose taker finds them open; those that lie in `part` wholly.
-fn give(leaves: &Range<usize>, part: &Range<usize>) {
-    for leaf in leaves.clone() {
-        let goal = start() + leaf * PMD..start() + (leaf + 1) * PMD;
-        let is_whole = part.start <= goal.start && goal.end <= part.end;
-        if is_whole && moved(address(leaf), goal.start, PMD) {
-            demand::opened(&goal);
-        } else {
-            throw_away(&(leaf..leaf + 1));
-        }
+/// Moves a clean leaf back, if it lies in `part` wholly, and says so.
+fn give(leaf: usize, part: &Range<usize>, opened: fn(&Range<usize>)) {
+    let goal = start() + leaf * PMD..start() + (leaf + 1) * PMD;
+    let is_whole = part.start <= goal.start && goal.end <= part.end;
+    if is_whole && moved(address(leaf), goal.start, PMD) {
+        opened(&goal);
+    } else {
+        throw_away(&(leaf..leaf + 1));
     }
 }
 
@@ -235,7 +233,7 @@ fn take(leaf: usize) -> u8 {
             NONE => return NONE,
             GIVEN => HELD,
             HELD => {
-                filter::wait();
+                filtered::wait();
                 continue;
             }
             _ => NONE,
@@ -253,15 +251,19 @@ fn take(leaf: usize) -> u8 {
 
 /// Makes held leaves zero for whoever takes them: so many here, the rest at their next fault; how
 /// many of them here.
-fn clean_run(leaves: &Range<usize>, most: usize, part: &Range<usize>) -> usize {
+fn clean_run(
+    leaves: &Range<usize>,
+    most: usize,
+    part: &Range<usize>,
+    opened: fn(&Range<usize>),
+) -> usize {
     if leaves.is_empty() {
         return 0;
     }
     let own = leaves.start..leaves.end.min(leaves.start + most);
     let begun = helper::cpu_ns();
     let is_clean = |leaf: &usize| clean(*leaf);
-    let cleared =
-        own.clone().filter(is_clean).inspect(|leaf| give(&(*leaf..leaf + 1), part)).count();
+    let cleared = own.clone().filter(is_clean).inspect(|leaf| give(*leaf, part, opened)).count();
     if !own.is_empty() {
         count::add(Counted::OwnBytes, cleared * PMD);
         count::add(Counted::OwnNs, helper::cpu_ns().saturating_sub(begun));

@@ -9,8 +9,8 @@
 //! stay all the same, because a program that frees mostly allocates again: as many as had been in
 //! use before, and no more than a share, so that the peak of the program's memory stays its own.
 //!
-//! A leaf is mapped while anything of it is in use or stays. It is a word: a bit for each piece that
-//! the allocator has, and one for each that it gave up and that may hold something; 0 is a leaf
+//! A leaf is mapped while anything of it is in use or stays. It is a word: a bit for each piece
+//! that the allocator has, and one for each that it gave up and that may hold something; 0 is one
 //! that is not mapped. All bits are one while it is on its way from or to the kernel, when whoever
 //! wants it waits. No lock is held, since a fork waits for whoever is at it.
 
@@ -24,7 +24,7 @@ use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
 
 use crate::{
     area::{self, PAGE, PMD},
-    count, filter,
+    count, filtered,
     kernel::{self, Map, OWN, USABLE},
     orders,
 };
@@ -187,7 +187,7 @@ fn hold(leaf: usize, mask: u64) -> u64 {
     let mut was = word.load(Ordering::Acquire);
     loop {
         if was == GOING {
-            filter::wait();
+            filtered::wait();
             was = word.load(Ordering::Acquire);
             continue;
         }
@@ -254,7 +254,7 @@ fn changing<T>(act: impl FnOnce() -> T) -> T {
             break;
         }
         SENDING.fetch_sub(1, Ordering::SeqCst);
-        filter::wait();
+        filtered::wait();
     }
     let came = act();
     SENDING.fetch_sub(1, Ordering::SeqCst);
@@ -345,7 +345,7 @@ fn send(leaves: &Range<usize>) {
 pub(crate) fn before_fork() {
     FORKING.store(true, Ordering::SeqCst);
     while SENDING.load(Ordering::SeqCst) > 0 {
-        filter::wait();
+        filtered::wait();
     }
 }
 

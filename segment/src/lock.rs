@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pagelab_sys::process::preload::edge;
 
-use crate::filter;
+use crate::filtered;
 
 /// Looks at a lock so many times before the processor is left to others.
 const SPINS: u32 = 100;
@@ -40,7 +40,7 @@ impl Lock {
             if spins < SPINS {
                 std::hint::spin_loop();
             } else {
-                filter::wait();
+                filtered::wait();
             }
         }
         Some(Held(self))

@@ -15,7 +15,7 @@ use std::{
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
 
-use crate::{begin, breaks, count, filter, heap, helper, kept, kernel, maps, witness};
+use crate::{begin, breaks, count, filtered, heap, helper, kept, kernel, pages, witness};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -54,7 +54,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// Tells it; nothing in a process that borrows the memory of another.
 pub(crate) fn tell() {
     if !count::is_open()
-        || filter::is_set()
+        || filtered::is_set()
         || !helper::is_own_process()
         || IS_TELLING.swap(true, Ordering::Acquire)
     {
@@ -105,7 +105,7 @@ pub(crate) fn after_fork_in_child() {
 fn look() -> Option<[usize; TOLD.len()]> {
     let file = edge::open(MAPS, libc::O_RDONLY).ok()?;
     let segments =
-        [heap::AREA.range(), breaks::AREA.range(), maps::AREA.range(), begin::STACK.range()];
+        [heap::AREA.range(), breaks::AREA.range(), pages::AREA.range(), begin::STACK.range()];
     let ahead = if IS_FORKED.load(Ordering::Relaxed) { 0 } else { begin::STACK.range().len() };
     let mut teller = Teller { place: Place::Outside, segments, ahead, had: [0; 4], large: [0; 4] };
     let (mut line, mut length) = ([0; LINE], 0);

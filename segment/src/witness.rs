@@ -21,7 +21,7 @@ use crate::{
     area::{Area, PAGE, PMD, PUD},
     breaks, count,
     ground::Ground,
-    heap, kernel, maps, module,
+    heap, kernel, module, pages,
 };
 
 /// `PAGEMAP_SCAN`, and its bits for pages that are there, and in a leaf of 2 MiB or more.
@@ -54,7 +54,7 @@ static BEFORE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 pub(crate) fn tell() {
     let Ok(file) = edge::open(c"/proc/self/pagemap", libc::O_RDONLY) else { return };
     let mut seen = Seen([0; KINDS]);
-    for area in [&heap::AREA, &breaks::AREA, &maps::AREA] {
+    for area in [&heap::AREA, &breaks::AREA, &pages::AREA] {
         let is_seen = match area.file() {
             Some(_) => seen.frames(area),
             None => seen.leaves(file, area),
