@@ -32,13 +32,16 @@ use crate::{
     orders,
 };
 
-/// Sizes that may be dlmalloc's: what smaller blocks waste is little, and a larger one has pages of
-/// its own.
-const SIZES: RangeInclusive<usize> = 1025..=64 << 10;
+/// Sizes that may be dlmalloc's: what smaller blocks waste is little, and of a larger one it is a
+/// small share.
+const SIZES: RangeInclusive<usize> = 1025..=1 << 20;
+/// mimalloc gives a block beyond this slices of so many bytes, with its own words before it.
+const SLICE: usize = 64 << 10;
+const WORDS: usize = 1 << 10;
 /// They are, where mimalloc would add more than such a part of them.
 const WASTE: usize = 8;
 /// So large a part of the heap is dlmalloc's at most.
-const SHARE: usize = 8;
+const SHARE: usize = 4;
 const SHARDS: usize = 4;
 /// Of so many bytes of a shard the pages are small: a program that has no more would have most of a
 /// large one for nothing.
@@ -55,8 +58,16 @@ pub(crate) static FINE: Fine = Fine::new();
 
 /// Whether a block of so many bytes is to be dlmalloc's.
 fn wants(bytes: usize) -> bool {
-    // SAFETY: takes a number.
-    SIZES.contains(&bytes) && unsafe { mi::mi_good_size(bytes) } - bytes > bytes / WASTE
+    if !SIZES.contains(&bytes) {
+        return false;
+    }
+    let has = if bytes + WORDS > SLICE {
+        (bytes + WORDS).next_multiple_of(SLICE)
+    } else {
+        // SAFETY: takes a number.
+        unsafe { mi::mi_good_size(bytes) }
+    };
+    has - bytes > bytes / WASTE
 }
 
 /// All shards.
@@ -297,7 +308,7 @@ unsafe impl Allocator for Source {
             if edge::aside(|| leaves::had(at, end - at)).is_err() {
                 return (ptr::null_mut(), 0, 0);
             }
-            if end > large {
+            if end > large && leaves::may_be_large() {
                 let start = at.max(large);
                 edge::aside(|| area::advise_leaf(start, end - start, orders::leaf()));
             }

@@ -48,7 +48,9 @@ const SHARE: usize = 16;
 static FIRST: AtomicUsize = AtomicUsize::new(usize::MAX >> 1);
 /// A word for each leaf; null where there is no heap.
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
-/// Pieces in use, but those of the allocator's tables, and whether there were more than [`SMALL`].
+/// Pieces in use, but those of the allocator's tables; at how many somebody looks whether they are
+/// touched, and whether they were and all leaves are large.
+static LOOKED: AtomicUsize = AtomicUsize::new(SMALL);
 static HAD: AtomicUsize = AtomicUsize::new(0);
 static IS_LARGE: AtomicBool = AtomicBool::new(false);
 /// Leaves in use, the most that were, and those that stay though nobody has them.
@@ -110,13 +112,46 @@ fn more(count: usize, piece: &Range<usize>) {
     if IS_LARGE.load(Ordering::Relaxed) {
         return;
     }
-    if had > SMALL && first() < LEAVES.load(Ordering::Relaxed) {
-        IS_LARGE.store(true, Ordering::Relaxed);
-        advise(&(0..LEAVES.load(Ordering::Relaxed)));
-    } else if piece.len() >= PMD {
+    let looked = LOOKED.load(Ordering::Relaxed);
+    if had > looked && first() < LEAVES.load(Ordering::Relaxed) {
+        LOOKED.store(2 * had, Ordering::Relaxed);
+        if is_dense() {
+            IS_LARGE.store(true, Ordering::Relaxed);
+            advise(&(0..LEAVES.load(Ordering::Relaxed)));
+        }
+    }
+    if piece.len() >= PMD && may_be_large() && !IS_LARGE.load(Ordering::Relaxed) {
         // What one large piece fills is not for nothing.
         advise(&((piece.start - start()).div_ceil(PMD)..(piece.end - start()) / PMD));
     }
+}
+
+/// Whether large pages are worth their memory, as far as is known: nobody has looked yet, or most
+/// of what was in use was touched.
+pub(crate) fn may_be_large() -> bool {
+    IS_LARGE.load(Ordering::Relaxed) || LOOKED.load(Ordering::Relaxed) == SMALL
+}
+
+/// Whether of what is in use most pages were touched, by some leaves of all.
+fn is_dense() -> bool {
+    const SAMPLES: usize = 16;
+    /// Of so many pages all but one.
+    const MOST: usize = 4;
+    let (high, mut used_pages, mut touched) = (HIGH.load(Ordering::Relaxed), 0, 0);
+    for leaf in (first()..high).step_by((high.saturating_sub(first()) / SAMPLES).max(1)) {
+        let used = used(table()[leaf].load(Ordering::Relaxed));
+        let mut pages = [0; PMD / PAGE];
+        if used == 0 || !kernel::present(start() + leaf * PMD, PMD, &mut pages) {
+            continue;
+        }
+        for (piece, pages) in pages.chunks(PIECE / PAGE).enumerate() {
+            if used >> piece & 1 == 1 {
+                used_pages += pages.len();
+                touched += pages.iter().filter(|page| **page & 1 == 1).count();
+            }
+        }
+    }
+    touched * MOST >= used_pages * (MOST - 1)
 }
 
 fn table() -> &'static [AtomicU64] {
