@@ -115,7 +115,7 @@ fn more(count: usize, piece: &Range<usize>) {
     let looked = LOOKED.load(Ordering::Relaxed);
     if had > looked && first() < LEAVES.load(Ordering::Relaxed) {
         LOOKED.store(2 * had, Ordering::Relaxed);
-        if is_dense() {
+        if is_dense(piece) {
             IS_LARGE.store(true, Ordering::Relaxed);
             advise(&(0..LEAVES.load(Ordering::Relaxed)));
         }
@@ -132,8 +132,9 @@ pub(crate) fn may_be_large() -> bool {
     IS_LARGE.load(Ordering::Relaxed) || LOOKED.load(Ordering::Relaxed) == SMALL
 }
 
-/// Whether of what is in use most pages were touched, by some leaves of all.
-fn is_dense() -> bool {
+/// Whether of what is in use, but for a piece that nobody could touch yet, most pages were touched,
+/// by some leaves of all; so it is where there is nothing else.
+fn is_dense(fresh: &Range<usize>) -> bool {
     const SAMPLES: usize = 16;
     /// Of so many pages all but one.
     const MOST: usize = 4;
@@ -141,7 +142,9 @@ fn is_dense() -> bool {
     for leaf in (first()..high).step_by((high.saturating_sub(first()) / SAMPLES).max(1)) {
         let used = used(table()[leaf].load(Ordering::Relaxed));
         let mut pages = [0; PMD / PAGE];
-        if used == 0 || !kernel::present(start() + leaf * PMD, PMD, &mut pages) {
+        let at = start() + leaf * PMD;
+        let is_fresh = fresh.start < at + PMD && at < fresh.end;
+        if used == 0 || is_fresh || !kernel::present(at, PMD, &mut pages) {
             continue;
         }
         for (piece, pages) in pages.chunks(PIECE / PAGE).enumerate() {
