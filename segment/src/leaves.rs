@@ -133,9 +133,11 @@ pub(crate) fn may_be_large() -> bool {
 }
 
 /// Whether of what is in use, but for a piece that nobody could touch yet, most pages were touched,
-/// by some leaves of all; so it is where there is nothing else.
+/// by some leaves of all; so it is where there is little else.
 fn is_dense(fresh: &Range<usize>) -> bool {
     const SAMPLES: usize = 16;
+    /// Fewer say nothing.
+    const LEAST: usize = 4 * PMD / PAGE;
     /// Of so many pages all but one.
     const MOST: usize = 4;
     let (high, mut used_pages, mut touched) = (HIGH.load(Ordering::Relaxed), 0, 0);
@@ -154,7 +156,7 @@ fn is_dense(fresh: &Range<usize>) -> bool {
             }
         }
     }
-    touched * MOST >= used_pages * (MOST - 1)
+    used_pages < LEAST || touched * MOST >= used_pages * (MOST - 1)
 }
 
 fn table() -> &'static [AtomicU64] {
