@@ -6,6 +6,7 @@
 
 mod backing;
 mod program;
+mod status;
 mod told;
 mod wrap;
 mod zeroing;
@@ -48,11 +49,18 @@ use crate::{
     output,
 };
 
-const COMMANDS: &[Row] = &[Row::of::<Segmented>("run"), Row::of::<wrap::Wrap>("wrap")];
+const COMMANDS: &[Row] = &[
+    Row::of::<Segmented>("run"),
+    Row::of::<status::Status>("status"),
+    Row::of::<wrap::Wrap>("wrap"),
+];
+
+/// The name of the page of counts, as `/proc/PID/fd` has it.
+const SHEET_NAME: &str = "pagelab-segment";
 
 /// The variable by which the dynamic loader finds a library first.
 const PRELOAD: &str = "LD_PRELOAD";
-/// Between two looks at whether somebody asked the program how it is.
+/// Between two looks at whether the program has ended.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Adds the commands of `pagelab segment`.
@@ -270,7 +278,7 @@ impl Segmented {
 
 /// A file in memory, which whoever runs under the same user opens by our own descriptor.
 fn sheet() -> io::Result<File> {
-    let file = memfd::create("pagelab-segment").map_err(io::Error::other)?;
+    let file = memfd::create(SHEET_NAME).map_err(io::Error::other)?;
     file.set_len(SHEET_BYTES as u64)?;
     Ok(file)
 }

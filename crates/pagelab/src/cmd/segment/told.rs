@@ -65,7 +65,7 @@ impl Told<'_> {
         if self.count(Counted::Told) > 0 {
             lines.push(self.ended());
         } else if self.count(Counted::Programs) > 0 {
-            let why = "none ended by itself, so nobody told what was in them at the end";
+            let why = "no process has ended by itself, which is when it tells what it has";
             lines.push(format!("  at the end  {why}"));
         }
         lines.extend(self.leaves());

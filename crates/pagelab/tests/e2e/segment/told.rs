@@ -50,6 +50,23 @@ fn no_more_of_the_stack_is_in_huge_pages_than_was_touched_ahead() {
 }
 
 #[test]
+fn a_program_that_runs_is_looked_at_from_outside() {
+    let lab = Lab::new();
+    if !is_glibc(&segmented(&lab, &[], &["sh", "-c", "exit 0"]).1) {
+        return;
+    }
+    let script = "trap 'exit 3' TERM; /bin/true; echo ready >&2; while :; do sleep 0.02; done";
+    let live = Live::start(&lab, &["segment", "run", "--heap", "256m", "--", "sh", "-c", script]);
+    until("the program", || live.said().contains("ready").then_some(()));
+    let status = lab.pagelab(&["segment", "status", &live.pid().to_string()]);
+    status.exits(0).shows(&["segments of sh", "heap 256 MiB", "  so far", "in huge pages"]);
+    signal("TERM", live.pid());
+    live.end().exits(3).complains(&["  at the end  heap "]);
+    let other = lab.pagelab(&["segment", "status", &std::process::id().to_string()]);
+    other.exits(2).complains(&["runs no program with segments"]);
+}
+
+#[test]
 fn a_signal_that_the_program_does_not_handle_ends_it() {
     let lab = Lab::new();
     let script = "trap - USR1; kill -USR1 $$; echo it goes on";
