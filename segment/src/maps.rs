@@ -41,7 +41,8 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
         return unsafe { kernel::map(map) };
     }
     let came = demand::fits(map).and_then(|()| match map.address {
-        0 if !begin::maps() => Err(Reason::MmapFull),
+        // Another thread is about to begin it, or a filter forbids it.
+        0 if !begin::maps() => Err(Reason::Busy),
         // Each page of a pool would have to be copied first.
         0 if map.access != USABLE && AREA.has_pool() => Err(Reason::Rights),
         0 => taken(map.length),
@@ -51,7 +52,7 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
         Ok(at) => usable(map, at),
         Err(reason) => {
             let at = demand::fell_back(map, reason)?;
-            if reason == Reason::MmapFull {
+            if reason == Reason::MmapFull && !AREA.range().is_empty() {
                 orders::full(c"the segment of maps", Variable::Mmap);
             }
             Ok(at)
