@@ -11,7 +11,7 @@ use pagelab_record::{
     stats::{Estimate, Samples},
 };
 
-use super::priced::Walks;
+use super::{WORKLOAD, cell, priced::Walks};
 use crate::{
     Entry, Quantity, Time, Unit,
     cases::is_parallel,
@@ -32,9 +32,12 @@ pub(crate) struct Price {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prices {
     faults: BTreeMap<(String, String), Price>,
-    /// One fault where the program's own memory fills the caches, with what the program then waits
+    /// One fault where the program's own memory fills the caches, and what the program then waits
     /// for because of it, nanoseconds.
-    cold: BTreeMap<(String, String), f64>,
+    cold: BTreeMap<(String, String), [f64; 2]>,
+    /// One fault of the program itself, from its exception to its end, with what watching it took,
+    /// nanoseconds.
+    seen: BTreeMap<(String, String), f64>,
     /// CPU time of one fault of a kind and page in so many threads at once.
     crowds: BTreeMap<(String, String), BTreeMap<u64, Quantity>>,
     /// One page by a populating call.
@@ -66,13 +69,14 @@ impl Prices {
                     if let Some(price) = price(measured)
                         && entry.parameter("caches") == "cold"
                     {
-                        let cold = price.fault.high + pushed_out(measured).unwrap_or(0.0);
+                        let cold = [price.fault.high, pushed_out(measured).unwrap_or(0.0)];
                         prices.cold.entry(key).or_insert(cold);
                     } else if let Some(price) = price(measured) {
                         // Of several cases of one kind the plainest comes first.
                         prices.faults.entry(key).or_insert(price);
                     }
                 }
+                WORKLOAD => prices.see(measured),
                 throughput::WORKLOAD
                     if entry.parameter("populate") == "madvise-populate"
                         && entry.parameter("page") == "4k"
@@ -104,6 +108,21 @@ impl Prices {
         prices
     }
 
+    /// What the faults of a program took while it was watched, by kind and page.
+    fn see(&mut self, measured: &Measured) {
+        for table in &measured.tables {
+            let name = table.name.strip_prefix("fault/").unwrap_or_default();
+            let mut parts = name.split('/').map(str::to_owned);
+            let (Some(kind), Some(page)) = (parts.next(), parts.next()) else { continue };
+            let of = |column| cell(table, column).unwrap_or(0.0);
+            if of("timed") > 0.0 {
+                let each = of("seen_ns") / of("timed");
+                let most = self.seen.entry((kind, page)).or_insert(each);
+                *most = most.max(each);
+            }
+        }
+    }
+
     /// What a fault on a file in the page cache costs where at most this share of the pages looked
     /// at is in large folios. It is measured over base pages; over a large folio a fault costs a
     /// fraction of it, nobody knows which, so the interval reaches down by that share, and to
@@ -132,11 +151,14 @@ impl Prices {
 
     /// What a fault of this kind and page costs, where it was measured: as in a loop that does
     /// nothing else, and up to what it costs where the program's memory fills the caches, and is
-    /// pushed out of them by the fault.
+    /// pushed out of them by the fault. Itself it cost no more than it took while it was watched.
     pub(crate) fn get(&self, kind: &str, page: &str) -> Option<Price> {
         let key = (kind.to_owned(), page.to_owned());
         let Price { fault, table } = *self.faults.get(&key)?;
-        let high = self.cold.get(&key).map_or(fault.high, |cold| cold.max(fault.high));
+        let high = self.cold.get(&key).map_or(fault.high, |[cold, after]| {
+            let seen = self.seen.get(&key).copied().unwrap_or(f64::INFINITY);
+            cold.min(seen).max(fault.high) + after
+        });
         Some(Price { fault: Quantity { high, ..fault }, table })
     }
 }
@@ -197,5 +219,27 @@ pub(crate) fn difference(a: Quantity, b: Quantity) -> Quantity {
         coverage: a.coverage.min(b.coverage),
         processes: a.processes.min(b.processes),
         unit: a.unit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_cost_no_more_than_it_took_while_watched_and_what_came_of_it() {
+        let key = || ("write".to_owned(), "4k".to_owned());
+        let high = |seen: Option<f64>| {
+            let fault = Quantity { high: 1100.0, ..Quantity::exact(1000.0, Unit::Ns) };
+            let prices = Prices {
+                faults: [(key(), Price { fault, table: None })].into(),
+                cold: [(key(), [3000.0, 500.0])].into(),
+                seen: seen.map(|seen| (key(), seen)).into_iter().collect(),
+                ..Prices::default()
+            };
+            prices.get("write", "4k").unwrap().fault.high
+        };
+        let highs = [None, Some(1400.0), Some(900.0), Some(9000.0)].map(high);
+        assert_eq!(highs, [3500.0, 1900.0, 1600.0, 3500.0]);
     }
 }
