@@ -1,12 +1,14 @@
 //! One run of the program that `explain` watches, so that what it predicts stands beside what came.
 //!
-//! The one idea: it is watched on base pages, where every page still takes a fault of its own, and
-//! asked what larger pages would have made of that. It comes behind the first run, when the caches
-//! are as warm as in every round, and before all rounds; nothing of it is compared.
+//! It is watched as it is set up, and asked what larger pages would have made of the faults that it
+//! still takes: pages that it asks for itself, and those of files, are as in every variant. On a
+//! machine that gives everybody pages of 2 MiB, and where a variant is fit to it, it is watched on
+//! base pages. It comes behind the first run, when the caches are as warm as in every round, and
+//! before all rounds; nothing of it is compared.
 
 use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
 
-use super::{Climb, Ended};
+use super::{Climb, Ended, Rung};
 use crate::{
     explain::{self, watch::Watched},
     fit::{self, logged::Logged},
@@ -27,15 +29,16 @@ impl Climb<'_> {
         self.facts.as_ref().map_or(0, |facts| facts.elapsed_ns * TRACED * SHARE)
     }
 
-    /// Runs the program once more on base pages and receives its faults; the record of them, or why
+    /// Runs the program once more and receives its faults; the record of them, or why
     /// there are none, and that of its units of memory where a rung is to be fit to them.
     ///
     /// # Errors
     /// When the user interrupts.
     pub fn watched(&mut self, run: &str) -> Result<Vec<Record>, Ended> {
-        let case = Case::default().with("program", &self.program.line());
+        let base = self.watched_rung();
+        let case = Case::default().with("program", &self.program.line()).with("rung", base);
         let mut units = None;
-        let watch = self.watch()?.map(|(mut watched, logged)| {
+        let watch = self.watch(base)?.map(|(mut watched, logged)| {
             let firsts = watched.seen.firsts.take();
             units = firsts
                 .zip(logged)
@@ -54,14 +57,27 @@ impl Climb<'_> {
         Ok([record].into_iter().chain(units).collect())
     }
 
-    fn watch(&mut self) -> Result<Result<(Watched, Option<Logged>), Outcome>, Ended> {
+    /// The variant that is watched.
+    fn watched_rung(&self) -> &'static str {
+        let is_base = |rung: &&Rung| {
+            rung.offer.rung.name == tried::AS_SET_UP && rung.offer.rung.knob.is_none()
+        };
+        let fits = self.fits() && self.rungs.iter().any(|rung| rung.offer.rung.name == tried::FIT);
+        if !fits && self.rungs.iter().any(|rung| is_base(&rung)) {
+            tried::AS_SET_UP
+        } else {
+            tried::PLAIN
+        }
+    }
+
+    fn watch(&mut self, base: &str) -> Result<Result<(Watched, Option<Logged>), Outcome>, Ended> {
         let failed = |reason: &str| Err(Outcome::Failed { reason: reason.to_owned() });
         let limit_ns = self.planner.left_ns(self.spent_ns()).map(|left| left / SHARE);
         let fits = self.fits();
         let Self { program, rungs, facts, around, minder, .. } = self;
         let fit = rungs.iter().find(|rung| fits && rung.offer.rung.name == tried::FIT);
         let fit = fit.map(|rung| rung.offer.start.clone());
-        let plain = rungs.iter_mut().find(|rung| rung.offer.rung.name == tried::PLAIN);
+        let plain = rungs.iter_mut().find(|rung| rung.offer.rung.name == base);
         let (Some(plain), Some(facts)) = (plain, facts) else {
             return Ok(failed("it never ran as it is set up"));
         };

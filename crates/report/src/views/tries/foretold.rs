@@ -1,7 +1,7 @@
 //! What `explain` predicted of a variant, compared with what was measured.
 //!
-//! Both are CPU time saved relative to base pages, of all threads together, because a fault that is
-//! spared saves time on the CPU. The error is the measured saving less the predicted one, in time
+//! Both are CPU time saved relative to the variant that was watched, of all threads together,
+//! because a fault that is spared saves time on the CPU. The error is the measured saving less the predicted one, in time
 //! and as a share of the time in faults and in translation of the watched run, of which a
 //! prediction is a part ([`Foretold::error`]). A variant that was not run has a prediction and no
 //! error; one whose pages did not come saved nothing.
@@ -10,7 +10,7 @@ use pagelab_record::{Clock, Outcome, asked::Asked, units::display_ns, vocabulary
 use serde_json::{Value, json};
 
 use super::{Row, Tried, took::Took};
-use crate::{Block, Cell, Grid, Note, Quantity, Run, Table, Tone, Unit, views::explain};
+use crate::{Block, Cell, Entry, Grid, Note, Quantity, Run, Table, Tone, Unit, views::explain};
 
 /// So far from the prediction, as a share of the time in faults, is as good as predicted.
 const NEAR: f64 = 0.15;
@@ -89,10 +89,11 @@ impl Foretold {
     pub(crate) fn all(run: &Run) -> Vec<Self> {
         let predicted = explain::Predicted::of(&run.aside);
         let (Some(tried), Some(predicted)) = (Tried::of(run), predicted) else { return Vec::new() };
-        let plain_ns = tried.named(tried::PLAIN).and_then(|row| row.middle(tried::CPU, Clock::Cpu));
+        let base = tried.named(tried.watched);
+        let base_ns = base.and_then(|row| row.middle(tried::CPU, Clock::Cpu));
         let of = |row: &Row<'_>| {
             let knob = row.rung.knob.clone()?;
-            let (rung, came) = (row.rung.name.clone(), Came::of(row, plain_ns));
+            let (rung, came) = (row.rung.name.clone(), Came::of(row, base_ns));
             let explain::Predicted { stall, translation, .. } = predicted;
             let predicted = predicted.saved(&knob);
             Some(Self { rung, knob, stall, translation, predicted, came })
@@ -155,6 +156,13 @@ impl Foretold {
     }
 }
 
+/// The variant that was watched before the rounds; earlier versions watched base pages.
+pub(super) fn watched(aside: &[Entry]) -> &'static str {
+    let is_it = |entry: &&Entry| entry.record.workload == explain::WORKLOAD;
+    let rung = aside.iter().find(is_it).map_or("", |entry| entry.parameter("rung"));
+    if rung == tried::AS_SET_UP { tried::AS_SET_UP } else { tried::PLAIN }
+}
+
 /// How two savings go together that may lie so far apart.
 fn agreement(predicted: Quantity, came: Quantity, near: f64) -> Agreement {
     let is_sure = came.coverage >= COVERAGE - 1e-9;
@@ -177,8 +185,8 @@ fn agreement(predicted: Quantity, came: Quantity, near: f64) -> Agreement {
 }
 
 impl Came {
-    fn of(row: &Row<'_>, plain_ns: Option<f64>) -> Self {
-        match (&row.took, row.cpu, plain_ns) {
+    fn of(row: &Row<'_>, base_ns: Option<f64>) -> Self {
+        match (&row.took, row.watched, base_ns) {
             (Took::NotRun, ..) if matches!(row.entry.record.outcome, Outcome::Failed { .. }) => {
                 Self::Nothing("failed")
             }
@@ -186,15 +194,15 @@ impl Came {
             (Took::Late(_), ..) => Self::Nothing("took too long"),
             (Took::No(_), ..) => Self::DidNotTake,
             (Took::Unseen(_), ..) => Self::Nothing("not proven"),
-            (_, Some(ratio), Some(plain)) => Self::Saved(Quantity {
-                value: (1.0 - ratio.value) * plain,
-                low: (1.0 - ratio.high) * plain,
-                high: (1.0 - ratio.low) * plain,
+            (_, Some(ratio), Some(base)) => Self::Saved(Quantity {
+                value: (1.0 - ratio.value) * base,
+                low: (1.0 - ratio.high) * base,
+                high: (1.0 - ratio.low) * base,
                 coverage: ratio.coverage,
                 processes: ratio.units[0],
                 unit: Unit::Ns,
             }),
-            _ => Self::Nothing("no round of base pages beside it"),
+            _ => Self::Nothing("no round of what was watched beside it"),
         }
     }
 }
@@ -213,12 +221,12 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     vec![
         Block::Heading("What explain predicted, and what was measured".to_owned()),
         Block::Table(table(&foretold)),
-        Block::Text(legend(&foretold)),
+        Block::Text(legend(&foretold, watched(&run.aside))),
     ]
 }
 
 /// What the columns are, and what is in neither; the only place that says what an error is.
-fn legend(foretold: &[Foretold]) -> String {
+fn legend(foretold: &[Foretold], watched: &str) -> String {
     let has = |what: fn(&explain::Saving) -> bool| {
         foretold.iter().filter_map(|told| told.predicted.as_ref()).any(what)
     };
@@ -238,14 +246,19 @@ fn legend(foretold: &[Foretold]) -> String {
     } else {
         "What giving pages back costs is measured and not predicted."
     };
+    let [base, of_base] = if watched == tried::PLAIN {
+        ["base pages", "with base pages"]
+    } else {
+        ["the program as it is set up", "as it is set up"]
+    };
     let unsampled = if translation.is_some() {
         ""
     } else {
         " Translation (TLB misses) was not sampled: it is measured and not predicted."
     };
     format!(
-        "Both: CPU time saved compared with base pages. Predicted: by explain, of one more run \
-         with base pages that was watched before the rounds, and from what such faults and page \
+        "Both: CPU time saved compared with {base}. Predicted: by explain, of one more run \
+         {of_base} that was watched before the rounds, and from what such faults and page \
          walks cost here. Measured: in the rounds, with its 95 % interval, or of a screen what it \
          spans; what did not take saved nothing. Error: measured less predicted, and as a share of \
          the watched run's time in {parts}. Undecided: more rounds may tell. {given_back}\

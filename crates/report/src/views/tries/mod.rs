@@ -58,6 +58,8 @@ struct Row<'r> {
     /// Relative to what is set up, of whatever was compared at all.
     screened: Option<Ratio>,
     cpu: Option<Ratio>,
+    /// The same beside the variant that was watched.
+    watched: Option<Ratio>,
 }
 
 /// What is to be better: a time, or what a client said.
@@ -112,6 +114,8 @@ struct Tried<'r> {
     pid: Option<u32>,
     /// Whether its variants are other builds.
     builds: bool,
+    /// The variant whose faults were watched, for what is predicted.
+    watched: &'static str,
 }
 
 /// The values of a series by round.
@@ -185,14 +189,15 @@ impl<'r> Tried<'r> {
             let both = base.and_then(faults).zip(faults(entry));
             let spares = both.is_some_and(|(plain, faults)| faults * 2.0 < plain);
             let took = Took::of(rung, entry, &came, spares);
-            let (plain, now, screened, cpu) = (None, None, None, None);
-            Some(Row { rung, entry, took, rounds: all, came, plain, now, screened, cpu })
+            let (plain, now, screened, cpu, watched) = (None, None, None, None, None);
+            Some(Row { rung, entry, took, rounds: all, came, plain, now, screened, cpu, watched })
         };
         let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
         let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
         let (goals, rounds, pid) = (goals.unwrap_or_default(), asked.rounds, asked.pid);
         let builds = asked.own.iter().any(|own| own.build);
-        let mut tried = Self { rows, delta, rounds, goals, pid, builds };
+        let watched = foretold::watched(&run.aside);
+        let mut tried = Self { rows, delta, rounds, goals, pid, builds, watched };
         tried.judge();
         Some(tried)
     }
@@ -208,6 +213,7 @@ impl<'r> Tried<'r> {
             let name = base.parameter("rung");
             let [is_base, is_now] = [self.base() == name, name == tried::AS_SET_UP];
             let (pid, is_cpu) = (self.pid, self.usual_base() == name);
+            let is_watched = self.watched == name;
             let mut family = Vec::new();
             for (at, row) in self.rows.iter_mut().enumerate() {
                 let is_other = row.entry.parameter("rung") != name;
@@ -217,6 +223,9 @@ impl<'r> Tried<'r> {
                 let ratio = if pid.is_some() { beside::ratio } else { ratio };
                 if is_cpu {
                     row.cpu = ratio(row, base, tried::CPU, Clock::Cpu);
+                }
+                if is_watched {
+                    row.watched = ratio(row, base, tried::CPU, Clock::Cpu);
                 }
                 let ratio = ratio(row, base, &goal.series, Clock::Wall);
                 if is_now {
