@@ -1,10 +1,10 @@
 //! What `explain` predicted of a variant, compared with what was measured.
 //!
 //! Both are CPU time saved relative to the variant that was watched, of all threads together,
-//! because a fault that is spared saves time on the CPU. The error is the measured saving less the predicted one, in time
-//! and as a share of the time in faults and in translation of the watched run, of which a
-//! prediction is a part ([`Foretold::error`]). A variant that was not run has a prediction and no
-//! error; one whose pages did not come saved nothing.
+//! because a fault that is spared saves time on the CPU. The error is the measured saving less the
+//! predicted one, in time and as a share of the time in faults and in translation of the watched
+//! run, of which a prediction is a part ([`Foretold::error`]). A variant that was not run has a
+//! prediction and no error; one whose pages did not come saved nothing.
 
 use pagelab_record::{Clock, Outcome, asked::Asked, units::display_ns, vocabulary::tried};
 use serde_json::{Value, json};
