@@ -5,6 +5,7 @@
 
 use std::{
     ffi::{c_int, c_void},
+    ops::Range,
     ptr,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -33,23 +34,33 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
 }
 
 /// Moves the break, maps what is below it and unmaps what is above; where it was.
-fn moved(to: impl Fn(usize) -> Option<usize>) -> Result<usize, Errno> {
-    let range = AREA.range();
-    let goal = |at: usize| to(at).filter(|goal| (range.start..=range.end).contains(goal));
-    let was = BREAK.fetch_update(Ordering::AcqRel, Ordering::Acquire, goal);
-    let was = was.map_err(|_| {
+fn moved(to: impl FnOnce(usize) -> Option<usize>) -> Result<usize, Errno> {
+    let (range, was) = (AREA.range(), BREAK.load(Ordering::Acquire));
+    let goal = to(was).filter(|goal| *goal <= range.end).ok_or_else(|| {
         count::fell_back(Reason::Break, 0);
         libc::ENOMEM
     })?;
-    let had = was.next_multiple_of(PAGE);
-    let has = to(was).unwrap_or(was).next_multiple_of(PAGE);
+    // The kernel moves nothing then, and libc takes a break that is no lower for a success.
+    if goal < range.start {
+        return Ok(was);
+    }
+    let [had, has] = [was, goal].map(|at| at.next_multiple_of(PAGE));
     if has > had {
-        area::map(&(had..has)).inspect_err(|_| BREAK.store(was, Ordering::Release))?;
-        area::advise_leaf(had, has - had, orders::leaf());
-    } else {
+        grown(&(had..has))?;
+    } else if has < had {
         kernel::forgotten(has, had - has);
     }
+    BREAK.store(goal, Ordering::Release);
     Ok(was)
+}
+
+/// Maps pages below the break. As with the kernel's own, one page behind it belongs to nobody.
+fn grown(range: &Range<usize>) -> Result<(), Errno> {
+    if kernel::present(range.end, PAGE, &mut [0]) || area::map(range).is_err() {
+        return Err(libc::ENOMEM);
+    }
+    area::advise_leaf(range.start, range.len(), orders::leaf());
+    Ok(())
 }
 
 /// `sbrk(2)`; `None` where there is no segment for it.

@@ -60,7 +60,7 @@ unsafe extern "C" fn wants(
     _: *mut c_void,
 ) -> bool {
     if !takes {
-        leaves::given_up(start.addr(), size);
+        edge::aside(|| leaves::given_up(start.addr(), size));
         return true;
     }
     let Ok(was_zero) = edge::aside(|| leaves::had(start.addr(), size)) else { return false };

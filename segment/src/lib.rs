@@ -205,7 +205,7 @@ unsafe extern "C" fn sbrk(by: isize) -> *mut c_void {
     if begin::is_due() {
         begin::brk();
     }
-    match breaks::step(by) {
+    match edge::aside(|| breaks::step(by)) {
         Some(came) => place(came),
         // SAFETY: rule 1.
         None => unsafe { __sbrk(by) },
@@ -218,7 +218,7 @@ unsafe extern "C" fn brk(to: *mut c_void) -> c_int {
     if begin::is_due() {
         begin::brk();
     }
-    if let Some(came) = breaks::set(to.addr()) {
+    if let Some(came) = edge::aside(|| breaks::set(to.addr())) {
         return number(came);
     }
     // libc keeps the break of `sbrk` itself, so it is moved by that.

@@ -36,14 +36,18 @@ unsafe extern "C" {
 /// Alignments that mimalloc serves out of memory that was given to it.
 const ALIGN_MAX: usize = 64 << 10;
 
+/// As glibc, whose every block begins at a multiple of 16: smaller ones do not in mimalloc.
+const LEAST: usize = 16;
+
 /// Whether there is a heap for so many bytes; whoever asks for enough makes it.
 fn is_on(bytes: usize) -> bool {
     heap::is_on() || (begin::heap_for(bytes) && heap::is_on())
 }
 
-/// The segment did not serve so many bytes.
+/// The segment did not serve so many bytes; `errno` is what it was before that was tried.
 #[cold]
-fn fell_back(bytes: usize, to: usize) {
+fn fell_back(bytes: usize, to: usize, before: Errno) {
+    edge::set_errno(before);
     if to > ALIGN_MAX {
         return count::fell_back(Reason::Aligned, bytes);
     }
@@ -55,24 +59,34 @@ fn fell_back(bytes: usize, to: usize) {
 }
 
 /// By whom it is served best, or who has room for it; null where nobody has.
-fn served(bytes: usize) -> *mut c_void {
+fn served(bytes: usize, before: Errno) -> *mut c_void {
+    let bytes = bytes.max(LEAST);
     let mut at = FINE.malloc(bytes);
     if at.is_null() {
         // SAFETY: takes a number.
         at = unsafe { mi::mi_malloc(bytes) };
     }
-    if at.is_null() { FINE.any(1, bytes) } else { at }
+    if at.is_null() { any(1, bytes, before) } else { at }
+}
+
+/// By whom there is room for it, though mimalloc has none and said so in `errno`.
+#[cold]
+fn any(to: usize, bytes: usize, before: Errno) -> *mut c_void {
+    let at = FINE.any(to, bytes);
+    edge::set_errno(before);
+    at
 }
 
 /// `malloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     if is_on(bytes) {
-        let at = served(bytes);
+        let before = edge::errno();
+        let at = served(bytes, before);
         if !at.is_null() {
             return at;
         }
-        fell_back(bytes, 0);
+        fell_back(bytes, 0, before);
     }
     // SAFETY: takes a number.
     unsafe { __libc_malloc(bytes) }
@@ -82,19 +96,20 @@ unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
     if is_on(count.saturating_mul(each)) {
+        let (bytes, before) = (count.saturating_mul(each), edge::errno());
+        let (count, each) = if bytes < LEAST { (1, LEAST) } else { (count, each) };
         // SAFETY: takes numbers.
         let at = unsafe { mi::mi_calloc(count, each) };
         if !at.is_null() {
             return at;
         }
-        let bytes = count.saturating_mul(each);
-        let at = FINE.any(1, bytes);
+        let at = any(1, bytes, before);
         if !at.is_null() {
             // SAFETY: so many bytes are there, which may hold something.
             unsafe { at.cast::<u8>().write_bytes(0, bytes) };
             return at;
         }
-        fell_back(bytes, 0);
+        fell_back(bytes, 0, before);
     }
     // SAFETY: takes numbers.
     unsafe { __libc_calloc(count, each) }
@@ -136,6 +151,7 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         unsafe { free(old) };
         return ptr::null_mut();
     }
+    let before = edge::errno();
     // SAFETY: rule 1.
     let had = unsafe { malloc_usable_size(old) };
     if is_block {
@@ -145,6 +161,7 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
             return new;
         }
     }
+    let bytes = bytes.max(LEAST);
     let is_map = bytes > had && blocks::wants(bytes);
     let is_copied = is_block || is_map || careful::is_due() || FINE.has(old.addr());
     if !is_copied {
@@ -163,6 +180,7 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         // SAFETY: takes a number.
         new = unsafe { mi::mi_malloc(bytes) };
     }
+    edge::set_errno(before);
     if new.is_null() {
         // SAFETY: takes a number.
         new = unsafe { malloc(bytes) };
@@ -193,19 +211,21 @@ fn refused(errno: Errno) -> *mut c_void {
 
 /// Memory with an alignment that is a power of two.
 fn aligned(to: usize, bytes: usize) -> *mut c_void {
+    let to = to.max(LEAST);
     if is_on(bytes) {
+        let before = edge::errno();
         if to <= ALIGN_MAX {
             // SAFETY: takes numbers.
             let at = unsafe { mi::mi_malloc_aligned(bytes, to) };
             if !at.is_null() {
                 return at;
             }
-            let at = FINE.any(to, bytes);
+            let at = any(to, bytes, before);
             if !at.is_null() {
                 return at;
             }
         }
-        fell_back(bytes, to);
+        fell_back(bytes, to, before);
     }
     // SAFETY: takes numbers.
     unsafe { __libc_memalign(to, bytes) }
