@@ -6,6 +6,8 @@
 //!
 //! It is not how a user builds the module: that is `make -C kmod`, or DKMS.
 
+#[cfg(test)]
+mod dkms;
 mod headers;
 #[cfg(test)]
 mod layout;
