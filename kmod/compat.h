@@ -22,6 +22,13 @@ static inline void pl_vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 #define pl_vm_flags_set(vma, flags) vm_flags_set(vma, flags)
 #endif
 
+/* Since 6.4 a fault may hold the lock of its VMA instead of the mmap lock. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define pl_vma_start_write(vma) mmap_assert_write_locked((vma)->vm_mm)
+#else
+#define pl_vma_start_write(vma) vma_start_write(vma)
+#endif
+
 /* The largest order of the buddy allocator: MAX_ORDER was one more until 6.4, renamed in 6.8. */
 #ifdef MAX_PAGE_ORDER
 #define PL_BUDDY_ORDER MAX_PAGE_ORDER

@@ -92,12 +92,23 @@ static void free_batch(const struct pl_region *region, unsigned long nr, bool ty
 
 	if (err) {
 		atomic_long_add(nr, &leaked_pages);
-		pr_err("%lu pages cannot be made WB again (%d) and are lost until the next boot\n",
-		       nr, err);
+		pr_err_ratelimited("%lu pages cannot be made WB again (%d) and are lost\n", nr, err);
 		return;
 	}
 	for (i = 0; i < nr; i++)
 		__free_page(region->batch[i]);
+}
+
+/* Frees adjacent pages; gigabytes of them without a pause are a soft lockup. */
+static void free_run(struct page *page, unsigned long nr_pages)
+{
+	unsigned long i;
+
+	for (i = 0; i < nr_pages; i++) {
+		__free_page(page + i);
+		if (!(i % PL_BATCH))
+			cond_resched();
+	}
 }
 
 static int set_type(struct pl_region *region)
@@ -128,7 +139,6 @@ static struct page *take_buddy(int node, unsigned long nr_pages, bool zero)
 	unsigned int order = order_base_2(nr_pages);
 	gfp_t gfp = GFP_USER | __GFP_NORETRY | __GFP_NOWARN | __GFP_ACCOUNT;
 	struct page *page;
-	unsigned long i;
 
 	if (zero)
 		gfp |= __GFP_ZERO;
@@ -139,8 +149,7 @@ static struct page *take_buddy(int node, unsigned long nr_pages, bool zero)
 		return NULL;
 	if (order)
 		split_page(page, order);
-	for (i = nr_pages; i < 1UL << order; i++)
-		__free_page(page + i);
+	free_run(page + nr_pages, (1UL << order) - nr_pages);
 	return page;
 }
 
@@ -179,8 +188,7 @@ static bool take_pieces(unsigned long pfn, unsigned long nr_pages)
 
 		if (fatal_signal_pending(current) ||
 		    pl_alloc_contig_range(pfn + taken, pfn + taken + nr, gfp)) {
-			while (taken)
-				__free_page(pfn_to_page(pfn + --taken));
+			free_run(pfn_to_page(pfn), taken);
 			return false;
 		}
 		taken += nr;
@@ -249,13 +257,18 @@ static struct page *take_run(int node, unsigned long nr_pages, unsigned long ali
 	struct page *page = find_run(node, whole, max(align, buddy_pages));
 	unsigned long i;
 
-	for (i = 0; page && i < whole; i++) {
-		if (i >= nr_pages)
-			__free_page(page + i);
-		else if (zero)
-			clear_highpage(page + i);
-		if (!(i % PL_BATCH))
-			cond_resched();
+	if (!page)
+		return NULL;
+	free_run(page + nr_pages, whole - nr_pages);
+	for (i = 0; zero && i < nr_pages; i++) {
+		clear_highpage(page + i);
+		if (i % PL_BATCH)
+			continue;
+		if (fatal_signal_pending(current)) {
+			free_run(page, nr_pages);
+			return NULL;
+		}
+		cond_resched();
 	}
 	return page;
 }

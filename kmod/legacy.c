@@ -42,8 +42,9 @@ MODULE_PARM_DESC(numa_node, "Node of the memory of /dev/memcache_*; makes them l
  * struct legacy_node - one of the three
  * @misc: the device
  * @memtype: of its region
- * @file: what pl_file_region() reads; its lock guards @opens
+ * @file: what pl_file_region() reads; its lock guards @opens and @zeroing
  * @opens: open files; one that is mapped is open
+ * @zeroing: the last close is zeroing the region
  * @registered: by misc_register()
  */
 struct legacy_node {
@@ -51,6 +52,7 @@ struct legacy_node {
 	u32 memtype;
 	struct pl_file file;
 	unsigned long opens;
+	bool zeroing;
 	bool registered;
 };
 
@@ -60,32 +62,45 @@ static bool admitted;
 static int legacy_open(struct inode *inode, struct file *file)
 {
 	struct legacy_node *node = container_of(file->private_data, struct legacy_node, misc);
+	int err = 0;
 
 	/* Pairs with the release in pl_legacy_admit(). */
 	if (!smp_load_acquire(&admitted))
 		return -ENODEV;
-	if (mutex_lock_killable(&node->file.lock))
-		return -EINTR;
-	node->opens++;
+	mutex_lock(&node->file.lock);
+	if (node->zeroing)
+		err = -EBUSY;
+	else
+		node->opens++;
 	mutex_unlock(&node->file.lock);
 	file->private_data = &node->file;
-	return 0;
+	return err;
 }
 
-/* The last one out leaves zeroes; who opens meanwhile waits for them. */
+/*
+ * The last close zeroes the region. An open meanwhile is -EBUSY: misc_open() calls a driver with
+ * the lock of all misc devices held, so a wait would block them all.
+ */
 static int legacy_release(struct inode *inode, struct file *file)
 {
 	struct legacy_node *node = container_of(file->private_data, struct legacy_node, file);
 	const struct pl_region *region = pl_file_region(file);
 	unsigned long page;
+	bool is_last;
 
 	mutex_lock(&node->file.lock);
-	node->opens--;
-	for (page = 0; !node->opens && page < region->nr_pages; page++) {
+	is_last = !--node->opens;
+	node->zeroing = is_last;
+	mutex_unlock(&node->file.lock);
+	if (!is_last)
+		return 0;
+	for (page = 0; page < region->nr_pages; page++) {
 		clear_highpage(pfn_to_page(pl_region_pfn(region, page)));
 		if (!(page % PL_BATCH))
 			cond_resched();
 	}
+	mutex_lock(&node->file.lock);
+	node->zeroing = false;
 	mutex_unlock(&node->file.lock);
 	return 0;
 }

@@ -5,6 +5,7 @@
  *
  * Everything hangs off the open file and dies in release(): nothing is left after a crash.
  */
+#include <linux/capability.h>
 #include <linux/compat.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -70,6 +71,9 @@ static long ioctl_info(void __user *arg)
 	u32 memtype, layout;
 
 	pl_reserved_extent(&info.reserved_phys, &info.reserved_bytes);
+	/* As QUERY has it. */
+	if (!capable(CAP_SYS_ADMIN))
+		info.reserved_phys = 0;
 	for (memtype = 0; memtype < PAGELAB_MEMTYPES; memtype++)
 		for (layout = 0; layout < PAGELAB_LAYOUTS; layout++)
 			info.leaves[memtype][layout] = pl_leaves(memtype, layout);
@@ -211,5 +215,5 @@ module_init(pl_init);
 module_exit(pl_exit);
 
 MODULE_DESCRIPTION("Memory of a chosen type, layout and leaf size, for the pagelab laboratory");
-MODULE_VERSION("1.1.0");
+MODULE_VERSION("1.2.0");
 MODULE_LICENSE("GPL");

@@ -28,7 +28,8 @@ static unsigned long leaf_size(const struct pl_region *region)
 
 /*
  * -EINVAL: VMAs begin and end between leaves. Those of a segment do not; the kernel takes out a
- * leaf of 2M that is split, and does not think of one of 1G.
+ * leaf of 2M that is split, and not one of 1G. The VMA is locked for writing first: a fault, which
+ * takes the lock of the VMA only, would install the leaf again before the split.
  */
 static int pl_may_split(struct vm_area_struct *vma, unsigned long addr)
 {
@@ -38,7 +39,10 @@ static int pl_may_split(struct vm_area_struct *vma, unsigned long addr)
 		return 0;
 	if (!region->segment)
 		return -EINVAL;
-	if (pl_leaf_shift(vma->vm_mm, addr) == PUD_SHIFT)
+	if (region->leaf_shift < PUD_SHIFT)
+		return 0;
+	pl_vma_start_write(vma);
+	if (pl_is_giant(vma->vm_mm, addr))
 		pl_zap_vma(vma, ALIGN_DOWN(addr, PUD_SIZE), PUD_SIZE);
 	return 0;
 }
@@ -51,6 +55,12 @@ static vm_fault_t pl_fault(struct vm_fault *vmf)
 	/* mmap has checked it, and nothing can make a VMA longer: VM_DONTEXPAND. */
 	if (vmf->pgoff >= region->nr_pages)
 		return VM_FAULT_SIGBUS;
+	/*
+	 * A marker of userfaultfd (write protection of what is not mapped yet). No function that is
+	 * exported replaces it: the fault would repeat for ever.
+	 */
+	if (vmf->flags & FAULT_FLAG_ORIG_PTE_VALID && !pte_none(vmf->orig_pte))
+		return VM_FAULT_SIGBUS;
 	if (pl_give(region, vmf->pgoff, 1))
 		fault = vmf_insert_pfn(vmf->vma, vmf->address, pl_region_pfn(region, vmf->pgoff));
 	pl_gave(region);
@@ -58,14 +68,30 @@ static vm_fault_t pl_fault(struct vm_fault *vmf)
 }
 
 #if PL_HUGE_PMD
-static vm_fault_t insert_large(struct vm_fault *vmf, unsigned long pfn, unsigned int order,
-			       bool write)
+/*
+ * While this fault zeroed the leaf, another thread may have installed a page table in its place:
+ * PR_SET_THP_DISABLE needs no lock that a fault holds. The next fault uses that table. It may also
+ * come after the check here, and the kernel warns if it is asked to make an entry writable that is
+ * another; so that is asked only where the leaf is present. A new leaf gets the protection of the
+ * VMA, and its dirty bit from the processor.
+ */
+static vm_fault_t insert_large(struct vm_fault *vmf, unsigned long pfn, unsigned int order)
 {
+	bool write = vmf->flags & FAULT_FLAG_WRITE;
+	pmd_t pmd;
 #if PL_HUGE_PUD
-	if (order == PL_PUD_ORDER)
-		return vmf_insert_pfn_pud(vmf, pl_pfn(pfn), write);
+	pud_t pud = READ_ONCE(*vmf->pud);
+
+	if (order == PL_PUD_ORDER) {
+		if (!pud_none(pud) && !pud_leaf(pud))
+			return VM_FAULT_NOPAGE;
+		return vmf_insert_pfn_pud(vmf, pl_pfn(pfn), write && !pud_none(pud));
+	}
 #endif
-	return vmf_insert_pfn_pmd(vmf, pl_pfn(pfn), write);
+	pmd = READ_ONCE(*vmf->pmd);
+	if (!pmd_none(pmd) && !pmd_leaf(pmd))
+		return VM_FAULT_NOPAGE;
+	return vmf_insert_pfn_pmd(vmf, pl_pfn(pfn), write && !pmd_none(pmd));
 }
 
 /*
@@ -77,8 +103,7 @@ static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
 	const struct pl_region *region = pl_file_region(vmf->vma->vm_file);
 	unsigned long start = ALIGN_DOWN(vmf->address, PAGE_SIZE << order);
 	unsigned long page = ALIGN_DOWN(vmf->pgoff, 1UL << order);
-	bool write = vmf->flags & FAULT_FLAG_WRITE;
-	vm_fault_t fault = VM_FAULT_NOPAGE;
+	vm_fault_t fault = VM_FAULT_SIGBUS;
 	unsigned long pfn;
 
 	if (order > region->leaf_shift - PAGE_SHIFT)
@@ -94,9 +119,9 @@ static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
 		return VM_FAULT_FALLBACK;
 	if (order != PL_PMD_ORDER && !(PL_HUGE_PUD && order == PL_PUD_ORDER))
 		return VM_FAULT_FALLBACK;
-	/* Whoever is being killed comes back in vain, and dies of it. */
+	/* With a fatal signal SIGBUS: a copy_to_user() ends with EFAULT, and the process dies. */
 	if (pl_give(region, page, 1UL << order))
-		fault = insert_large(vmf, pfn, order, write);
+		fault = insert_large(vmf, pfn, order);
 	pl_gave(region);
 	return fault;
 }
@@ -264,6 +289,7 @@ int pl_mmap(struct file *file, struct vm_area_struct *vma)
 	const struct pl_region *region = pl_file_region(file);
 	unsigned long leaf_pages, nr_pages = vma_pages(vma);
 	vm_flags_t flags = VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP;
+	int err;
 
 	if (!region)
 		return -ENXIO;
@@ -281,9 +307,15 @@ int pl_mmap(struct file *file, struct vm_area_struct *vma)
 	/* Older kernels ask for this before they offer large leaves to a fault. */
 	if (leaf_pages > 1)
 		flags |= VM_HUGEPAGE;
-	/* Its contents are one program's: what fork owes a child is the business of whoever forks. */
+	/*
+	 * Its contents are one program's: what fork owes a child is the business of whoever forks.
+	 * With VM_IO MADV_DOFORK is EINVAL.
+	 */
 	if (region->segment)
-		flags |= VM_DONTCOPY;
+		flags |= VM_DONTCOPY | VM_IO;
+	err = pl_bind(region, vma->vm_mm);
+	if (err)
+		return err;
 	pl_vm_flags_set(vma, flags);
 	vma->vm_page_prot = type_of_prot(vma->vm_page_prot, region->memtype);
 	vma->vm_ops = &pl_vm_ops;

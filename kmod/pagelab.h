@@ -122,13 +122,14 @@ bool pl_vma_is_of(const struct vm_area_struct *vma, const struct file *file);
 /* segment.c: frames that are zeroed when they are first touched */
 int pl_given_alloc(struct pl_region *region, bool zeroed);
 void pl_given_free(struct pl_region *region);
+int pl_bind(const struct pl_region *region, struct mm_struct *mm);
 bool pl_give(const struct pl_region *region, unsigned long page, unsigned long nr);
 void pl_gave(const struct pl_region *region);
 int pl_drop(struct file *file, const void __user *arg);
 
 /* query.c: the page table, read back */
 int pl_query(struct file *file, void __user *arg);
-unsigned int pl_leaf_shift(struct mm_struct *mm, unsigned long addr);
+bool pl_is_giant(struct mm_struct *mm, unsigned long addr);
 
 /* legacy.c: /dev/memcache_{wb,uc,wc} */
 int pl_legacy_init(void);

@@ -68,15 +68,17 @@ static struct leaf find_leaf(struct mm_struct *mm, unsigned long addr)
 }
 
 /**
- * pl_leaf_shift() - the size of the leaf behind an address
+ * pl_is_giant() - is a leaf of 1G behind an address, accessible or not?
  * @mm: with its mmap lock held
- * @addr: in a VMA of this module
- *
- * Return: 12, 21 or 30; 0 where nothing is mapped.
+ * @addr: in a VMA of this module that is locked for writing
  */
-unsigned int pl_leaf_shift(struct mm_struct *mm, unsigned long addr)
+bool pl_is_giant(struct mm_struct *mm, unsigned long addr)
 {
-	return find_leaf(mm, addr).shift;
+	pgd_t *pgd = pgd_offset(mm, addr);
+	p4d_t *p4d = pgd_present(*pgd) ? p4d_offset(pgd, addr) : NULL;
+
+	/* A leaf under PROT_NONE is not present. */
+	return p4d && p4d_present(*p4d) && pud_flags(*pud_offset(p4d, addr)) & _PAGE_PSE;
 }
 
 static u32 memtype_of(unsigned int index)

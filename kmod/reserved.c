@@ -26,12 +26,13 @@
 
 #include "pagelab.h"
 
+/* Loading stores to addresses that these name, so lockdown refuses them (module_param_hw). */
 static unsigned long long phys;
-module_param(phys, ullong, 0400);
+module_param_hw(phys, ullong, iomem, 0400);
 MODULE_PARM_DESC(phys, "First address of the reserved region, a multiple of 2 MiB");
 
 static unsigned long long phys_len;
-module_param(phys_len, ullong, 0444);
+module_param_hw(phys_len, ullong, iomem, 0444);
 MODULE_PARM_DESC(phys_len, "Bytes of the reserved region, a multiple of 2 MiB (0: none)");
 
 /* Guards the list; an extent is in it from before its mapping is made until after that is gone. */

@@ -16,6 +16,7 @@
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/rwsem.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -28,12 +29,14 @@
 #define LOCKS 16
 
 /**
- * struct pl_given - which frames of a segment are given
+ * struct pl_given - which frames of a segment are given, and to whom
+ * @owner: the first mm that mapped the segment, with a reference (mmgrab()); NULL before mmap
  * @drop: held for reading by faults, for writing by DROP
  * @zeroing: one for each piece, shared by pieces LOCKS apart
  * @pages: a bit for each page
  */
 struct pl_given {
+	struct mm_struct *owner;
 	struct rw_semaphore drop;
 	struct mutex zeroing[LOCKS];
 	unsigned long pages[];
@@ -51,7 +54,8 @@ int pl_given_alloc(struct pl_region *region, bool zeroed)
 	struct pl_given *given;
 	unsigned int i;
 
-	if (region->nr_pages > UINT_MAX)
+	/* bitmap_set() and bitmap_clear() take int. */
+	if (region->nr_pages > INT_MAX)
 		return -E2BIG;
 	given = kvzalloc(struct_size(given, pages, BITS_TO_LONGS(region->nr_pages)),
 			 GFP_KERNEL_ACCOUNT);
@@ -72,8 +76,29 @@ int pl_given_alloc(struct pl_region *region, bool zeroed)
  */
 void pl_given_free(struct pl_region *region)
 {
+	if (region->given && region->given->owner)
+		mmdrop(region->given->owner);
 	kvfree(region->given);
 	region->given = NULL;
+}
+
+/**
+ * pl_bind() - bind a segment to the process that maps it first
+ * @region: of any kind; only a segment is bound
+ * @mm: of the process that maps it
+ *
+ * Return: 0, or -EPERM where the segment is bound to another process.
+ */
+int pl_bind(const struct pl_region *region, struct mm_struct *mm)
+{
+	struct mm_struct *owner;
+
+	if (!region->given)
+		return 0;
+	owner = cmpxchg(&region->given->owner, NULL, mm);
+	if (!owner)
+		mmgrab(mm);
+	return owner && owner != mm ? -EPERM : 0;
 }
 
 static void zero(const struct pl_region *region, unsigned long page, unsigned long nr)
@@ -113,7 +138,8 @@ static void give_piece(const struct pl_region *region, unsigned long page, unsig
  *
  * Nothing is dropped until pl_gave(), which is called whatever this returns.
  *
- * Return: false where the caller is being killed, and may map nothing.
+ * Return: false where a fatal signal is pending and there is more than one page to zero; the fault
+ * must end with an error. A single page is zeroed regardless of signals.
  */
 bool pl_give(const struct pl_region *region, unsigned long page, unsigned long nr)
 {
@@ -125,7 +151,7 @@ bool pl_give(const struct pl_region *region, unsigned long page, unsigned long n
 	while (page < end) {
 		unsigned long next = min(ALIGN(page + 1, PIECE), end);
 
-		if (fatal_signal_pending(current))
+		if (nr > 1 && fatal_signal_pending(current))
 			return false;
 		give_piece(region, page, next);
 		page = next;
@@ -163,13 +189,14 @@ static void zap(struct mm_struct *mm, const struct file *file, unsigned long pag
 
 /**
  * pl_drop() - the ioctl PAGELAB_IOC_DROP
- * @file: with a segment, else -ENXIO
+ * @file: with a segment, else -ENXIO; one that another process maps is -EPERM
  * @arg: a struct pagelab_drop
  */
 int pl_drop(struct file *file, const void __user *arg)
 {
 	const struct pl_region *region = pl_file_region(file);
 	struct mm_struct *mm = current->mm;
+	struct mm_struct *owner;
 	struct pagelab_drop want;
 	unsigned long page, nr;
 
@@ -188,9 +215,13 @@ int pl_drop(struct file *file, const void __user *arg)
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
 	down_write(&region->given->drop);
-	zap(mm, file, page, nr);
-	bitmap_clear(region->given->pages, page, nr);
+	/* Leaves of another process stay mapped, and would be zeroed at their next split. */
+	owner = READ_ONCE(region->given->owner);
+	if (!owner || owner == mm) {
+		zap(mm, file, page, nr);
+		bitmap_clear(region->given->pages, page, nr);
+	}
 	up_write(&region->given->drop);
 	mmap_read_unlock(mm);
-	return 0;
+	return owner && owner != mm ? -EPERM : 0;
 }

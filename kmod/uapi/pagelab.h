@@ -6,10 +6,11 @@
  * Closing the last descriptor and the last mapping frees it and makes its frames WB again.
  * PAGELAB_IOC_QUERY reads the page table: it says what a mapping is, not what was asked for.
  *
- * mmap before ALLOC is ENXIO. MAP_PRIVATE, what is not inside the region, and offsets, lengths and
- * fixed addresses that are no multiples of the leaf are EINVAL. So are munmap, mprotect and mremap
- * with an edge inside a leaf; an mremap that makes a mapping longer is EFAULT. A segment
- * (PAGELAB_SEGMENT) is memory of a program: its edges may lie anywhere.
+ * mmap before ALLOC is ENXIO; of a segment that another process mapped, EPERM. MAP_PRIVATE, what
+ * is not inside the region, and offsets, lengths and fixed addresses that are no multiples of the
+ * leaf are EINVAL. So are munmap, mprotect and mremap with an edge inside a leaf; an mremap that
+ * makes a mapping longer is EFAULT. A segment (PAGELAB_SEGMENT) is memory of a program: its edges
+ * may lie anywhere.
  *
  * Every structure has a fixed layout on every architecture (layout.txt). Unknown
  * flags and reserved fields that are not zero are refused with EINVAL, so that they can get a
@@ -51,8 +52,9 @@
 /*
  * A segment: contiguous or reserved memory of type WB, of any number of base pages, mapped by the
  * largest leaf that fits at each touch: 1G, 2M, 4K, up to 1 << leaf_shift. A mapping may begin, end
- * and be split inside a leaf; a leaf that is split is taken out, and faults bring smaller ones. A
- * child of fork does not get it. Not with PAGELAB_EAGER.
+ * and be split inside a leaf; a leaf that is split is taken out, and faults bring smaller ones. It
+ * belongs to the process that maps it first. A child of fork does not get it. Not with
+ * PAGELAB_EAGER.
  */
 #define PAGELAB_SEGMENT (1U << 1)
 /* With PAGELAB_SEGMENT: frames are zeroed by the fault that first maps them, not by ALLOC. */
@@ -63,7 +65,7 @@ struct pagelab_info {
 	__u32 version;   /* PAGELAB_UAPI_VERSION of the module */
 	__u32 page_size; /* of the base page, bytes */
 	__u64 limit_bytes;    /* most ordinary memory for all open files together */
-	__u64 reserved_phys;  /* the reserved region; both 0 where there is none */
+	__u64 reserved_phys;  /* the reserved region, 0 without CAP_SYS_ADMIN; both 0 where none is */
 	__u64 reserved_bytes;
 	/* Bit n of leaves[type][layout]: leaves of 2^n bytes are possible. */
 	__u64 leaves[PAGELAB_MEMTYPES][PAGELAB_LAYOUTS];
@@ -112,7 +114,8 @@ struct pagelab_drop {
 /*
  * Forgets what is in a part of a segment: whole leaves with a page of it leave the mappings of this
  * process, and the next touch of a page of it finds zeroes; the rest keeps its contents. EINVAL a
- * field out of range, ENXIO no segment, EINTR the caller is being killed.
+ * field out of range, ENXIO no segment, EPERM one that another process mapped, EINTR the caller is
+ * being killed.
  */
 #define PAGELAB_IOC_DROP _IOW(PAGELAB_IOC_MAGIC, 4, struct pagelab_drop)
 

@@ -71,8 +71,19 @@ impl Headers {
     /// What tells this kernel from another build of the same release.
     pub(super) fn identity(&self) -> Result<(String, String, Vec<u8>)> {
         let symbols = self.folder.join("Module.symvers");
-        let symbols = fs::read(&symbols).with_context(|| symbols.display().to_string())?;
+        let mut symbols = fs::read(&symbols).with_context(|| symbols.display().to_string())?;
+        symbols.extend(fs::read(self.certificate()).unwrap_or_default());
         Ok((self.release.clone(), self.compiler.clone(), symbols))
+    }
+
+    /// The key that the kernel takes for a signature of its modules, in a tree that made one.
+    pub(super) fn signing_key(&self) -> Option<PathBuf> {
+        Some(self.folder.join("certs/signing_key.pem")).filter(|key| key.is_file())
+    }
+
+    /// The certificate of that key.
+    pub(super) fn certificate(&self) -> PathBuf {
+        self.folder.join("certs/signing_key.x509")
     }
 
     /// Makes `overlay` a folder to build against: links to ours, with absolute paths put right.

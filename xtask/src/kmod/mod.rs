@@ -6,6 +6,8 @@
 //!
 //! It is not how a user builds the module: that is `make -C kmod`, or DKMS.
 
+#[cfg(test)]
+mod dkms;
 mod headers;
 #[cfg(test)]
 mod layout;
@@ -105,6 +107,11 @@ fn build_for(headers: &Headers, cache: &Path) -> Result<PathBuf> {
         .with_context(|| format!("the module does not build for {}", headers.release))?;
     let made = work.sources().join(MODULE);
     ensure!(made.is_file(), "make made no {MODULE} for {}", headers.release);
+    if let Some(key) = headers.signing_key() {
+        let mut sign = process::Command::new(headers.folder.join("scripts/sign-file"));
+        sign.arg("sha256").arg(key).arg(headers.certificate()).arg(&made);
+        run("kmod", &mut sign)?;
+    }
     let target = built.parent().context("a module is in a folder")?;
     fs::create_dir_all(target).with_context(|| target.display().to_string())?;
     // Renamed, not copied: whoever finds the file finds all of it.

@@ -30,10 +30,13 @@ const TOOLS: &[(&str, &str)] = &[
     ("bc", "bc"),
     ("tar", "tar"),
     ("xz", "xz-utils"),
+    ("openssl", "openssl"),
 ];
 const COMPILER: &str = "gcc-12";
-/// objtool, which the kernel builds for itself, is linked with it.
-const HEADER: &str = "/usr/include/gelf.h";
+/// What programs that the kernel builds for itself include, and the packages that have it: objtool,
+/// and what signs modules.
+const HEADERS: &[(&str, &str)] =
+    &[("/usr/include/gelf.h", "libelf-dev"), ("/usr/include/openssl/evp.h", "libssl-dev")];
 
 /// A kernel that was built, in the folder that modules are built against.
 #[derive(Debug)]
@@ -68,9 +71,8 @@ pub(super) fn kernel(root: &Path, unpack: impl FnOnce(&Path) -> Result<()>) -> R
 fn install_tools() -> Result<()> {
     let missing = TOOLS.iter().filter(|(program, _)| find(program).is_none());
     let mut packages: Vec<_> = missing.map(|(_, package)| *package).collect();
-    if !Path::new(HEADER).exists() {
-        packages.push("libelf-dev");
-    }
+    let missing = HEADERS.iter().filter(|(header, _)| !Path::new(header).exists());
+    packages.extend(missing.map(|(_, package)| *package));
     if packages.is_empty() { Ok(()) } else { apt::install(&packages) }
 }
 

@@ -143,9 +143,10 @@ impl Info {
         self.0.limit_bytes
     }
 
-    /// Start and length of the reserved region.
-    pub fn reserved(&self) -> Option<(u64, u64)> {
-        (self.0.reserved_bytes > 0).then_some((self.0.reserved_phys, self.0.reserved_bytes))
+    /// Start and length of the reserved region; no start for users who may not know it.
+    pub fn reserved(&self) -> Option<(Option<u64>, u64)> {
+        let start = Some(self.0.reserved_phys).filter(|start| *start != 0);
+        (self.0.reserved_bytes > 0).then_some((start, self.0.reserved_bytes))
     }
 
     /// Sizes of leaves that are possible, ascending.

@@ -70,6 +70,17 @@ pub fn make_raw(line: impl AsFd) -> Result<(), SysError> {
     tcsetattr(&line, OptionalActions::Now, &settings).called("tcsetattr", "a serial line")
 }
 
+/// Gives this process access to I/O ports; whether it has it now. A later lockdown does not revoke
+/// it.
+pub fn open_ports() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: changes what this process may do, and nothing else.
+    let is_open = unsafe { libc::iopl(3) } == 0;
+    #[cfg(not(target_arch = "x86_64"))]
+    let is_open = false;
+    is_open
+}
+
 /// Leaves the machine through QEMU's `isa-debug-exit` at port 0xf4, then by powering it off.
 ///
 /// QEMU's exit status is `2 * status + 1`; a machine without the device ends with 0.
@@ -77,8 +88,7 @@ pub fn leave(status: u8) -> ! {
     rustix::fs::sync();
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: changes what this process may do, and nothing else.
-        if unsafe { libc::iopl(3) } == 0 {
+        if open_ports() {
             // SAFETY: the port is QEMU's exit device, or nothing listens there.
             unsafe {
                 std::arch::asm!(

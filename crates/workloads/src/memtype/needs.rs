@@ -47,7 +47,10 @@ impl Need for Module {
         let most = display_bytes(device.info().limit_bytes() as f64);
         let reserved = device.info().reserved().map_or_else(
             || "no reserved region".to_owned(),
-            |(start, bytes)| format!("{} reserved at {start:#x}", format_bytes(bytes)),
+            |(start, bytes)| match start {
+                Some(start) => format!("{} reserved at {start:#x}", format_bytes(bytes)),
+                None => format!("{} reserved", format_bytes(bytes)),
+            },
         );
         Some(format!("{}: at most {most} in one piece, {reserved}", ModuleState::Ready))
     }

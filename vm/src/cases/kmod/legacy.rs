@@ -4,8 +4,13 @@
 //! and verify. It knows nothing of the module behind. The rest asks the kernel what the program
 //! cannot.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE};
+use pagelab_sys::{
+    process::crew,
+    vm::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE},
+};
 
 use super::{
     abi::{Device, MIB, PAGE, TYPES, UC_MINUS, WB, WC},
@@ -35,6 +40,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
         guest.part(&format!("mode of {}", door.path()), mode(door));
     }
     guest.part("the last close leaves zeroes", zeroed());
+    guest.part("opened while it is zeroed", while_zeroed());
     guest.part("refusals", refusals());
     guest.part("an offset is ignored", offset());
     guest.part("open while unloading", busy());
@@ -163,6 +169,32 @@ fn zeroed() -> Result<Verdict> {
         }
     }
     Verdict::ok("three nodes, every word")
+}
+
+/// Opening a node while it is zeroed is `EBUSY`. A wait would block the nodes of all misc devices:
+/// the kernel holds one lock for them while a driver's `open` runs.
+fn while_zeroed() -> Result<Verdict> {
+    const ROUNDS: usize = 20_000;
+    let (door, _) = NODES[0];
+    let is_seen = AtomicBool::new(false);
+    // Each close that leaves no open file zeroes the node.
+    let answers = crew::threads(2, |_| {
+        for _ in 0..ROUNDS {
+            match Node::open(door, true) {
+                Ok(node) => drop(node),
+                Err(Errno::BUSY) => is_seen.store(true, Ordering::Relaxed),
+                Err(errno) => return Err(errno),
+            }
+            if is_seen.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(())
+    });
+    answers.into_iter().collect::<Result<(), _>>()?;
+    ensure!(is_seen.into_inner(), "open waits for the zeroes");
+    Node::open(door, true).context("afterwards")?;
+    Verdict::ok("EBUSY")
 }
 
 fn offset() -> Result<Verdict> {

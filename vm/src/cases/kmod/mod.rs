@@ -8,11 +8,15 @@ mod door;
 mod faults;
 mod frames;
 mod hostile;
+mod killed;
 mod legacy;
 mod life;
+mod lockdown;
 mod mappings;
+mod owner;
 mod refusals;
 mod segment;
+mod splits;
 mod table;
 mod tool;
 
@@ -44,6 +48,10 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("kmod/segment", segment::run),
     ("kmod/segment-1g", segment::run_large),
     ("kmod/segment-fault", faults::run),
+    ("kmod/owner", owner::run),
+    ("kmod/splits", splits::run),
+    ("kmod/killed", killed::run),
+    ("kmod/lockdown", lockdown::run),
     ("kmod/legacy", legacy::run),
     ("kmod/tool", tool::run),
     ("kmod/hostile", hostile::run),

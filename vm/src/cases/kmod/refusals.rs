@@ -186,10 +186,25 @@ fn queries(guest: &Guest) -> Result<()> {
         guest.part(&format!("query: reserved byte {place}"), refused(answer, Errno::INVAL));
     }
     guest.part("query: unprivileged", unprivileged(&device, &ground));
+    guest.part("info: unprivileged", unprivileged_info(&device));
     let address = ground.start();
     drop(ground);
     guest.part("query: unmapped", refused(device.query(address), Errno::FAULT));
     Ok(())
+}
+
+/// INFO gives the address of the reserved region to `CAP_SYS_ADMIN` only.
+fn unprivileged_info(device: &Device) -> Result<Verdict> {
+    let known = device.info()?;
+    let child = fork_as(NOBODY, || match device.info() {
+        Ok(info) => {
+            u8::from((info.reserved_phys, info.reserved_bytes) != (0, known.reserved_bytes))
+        }
+        Err(_) => 2,
+    })?;
+    let end = child.wait()?;
+    ensure!(end == pagelab_sys::vm::hostile::End::Exited(0), "{end:?}");
+    Verdict::ok(format!("{} bytes, and no address", known.reserved_bytes))
 }
 
 /// Whoever was handed the file may ask for the type, but not where the frame is.

@@ -37,6 +37,11 @@ impl Forked {
         Ok(Some(end(status)))
     }
 
+    /// `kill -9` without a wait for its end, which [`Self::has_ended`] reports.
+    pub fn send_kill(&self) -> Result<(), Errno> {
+        kill_process(self.0.ok_or(Errno::CHILD)?, Signal::KILL)
+    }
+
     /// `kill -9`, and waits for its end.
     pub fn kill(mut self) -> Result<End, Errno> {
         let Some(pid) = self.0.take() else { return Err(Errno::CHILD) };

@@ -1,6 +1,7 @@
 //! A range of addresses that a test may do anything with.
 
 use std::{
+    fs::File,
     io::{PipeReader, PipeWriter, pipe},
     os::fd::AsRawFd,
     sync::{Mutex, PoisonError, RwLock},
@@ -208,6 +209,25 @@ impl Ground {
             rustix::io::read(&pipe.0, &mut rest[..missing])?;
         }
         if missing == 0 { Ok(()) } else { Err(copied.err().unwrap_or(Errno::FAULT)) }
+    }
+
+    /// Lets the kernel copy the first bytes of a file to a part, in one call; how many it copied.
+    pub fn read_file(&self, at: usize, bytes: usize, file: &File) -> Result<usize, Errno> {
+        let start = self.within(at, bytes);
+        // SAFETY: the kernel writes to the ground, and no reference into it exists (rule 2).
+        let copied = unsafe { libc::pread(file.as_raw_fd(), start as *mut _, bytes, 0) };
+        answer(copied as i64).map(|copied| usize::try_from(copied).unwrap_or(0))
+    }
+
+    /// Lets the kernel add 1 to the 32-bit word at an offset (`FUTEX_WAKE_OP`). The kernel does it
+    /// in atomic context, and resolves a fault separately (`fault_in_user_writeable()`).
+    pub fn add_by_futex(&self, at: usize) -> Result<(), Errno> {
+        let word = self.within(at, 4);
+        let call = libc::c_long::from(libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG);
+        let (add, none) = (1_i64 << 28 | 1 << 12, 0_i64);
+        // SAFETY: the kernel changes the ground, and no reference into it exists (rule 2).
+        let woken = unsafe { libc::syscall(libc::SYS_futex, word, call, none, none, word, add) };
+        answer(woken).map(drop)
     }
 
     /// Asks the kernel for references on the frames behind a part, as direct I/O does. The frames

@@ -16,6 +16,7 @@
 
 mod forked;
 mod ground;
+mod passing;
 mod tally;
 
 use std::os::fd::{AsRawFd, OwnedFd};
