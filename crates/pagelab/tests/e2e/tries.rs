@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The last record of each rung.
-fn rungs(lab: &Lab, run: &str) -> BTreeMap<String, Record> {
+pub(crate) fn rungs(lab: &Lab, run: &str) -> BTreeMap<String, Record> {
     let records = lab.records(run).into_iter();
     let named = records.filter_map(|record| Some((record.case.get("rung")?.to_owned(), record)));
     named.collect()
@@ -87,7 +87,7 @@ fn goes_on(lab: &Lab, pid: u32) -> bool {
 const ALONE: &str = "--no-prediction";
 
 /// Tries a program on some rungs that need no setting of the machine.
-fn tried(lab: &Lab, rungs: &str, words: &[&str]) -> Ended {
+pub(crate) fn tried(lab: &Lab, rungs: &str, words: &[&str]) -> Ended {
     let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", rungs, "--"];
     lab.pagelab(&[&flags[..], words].concat())
 }
