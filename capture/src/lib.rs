@@ -18,13 +18,13 @@
 mod api;
 mod guest;
 mod machine;
+mod named;
 mod options;
 mod recorder;
 mod shared;
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
-    fs::OpenOptions,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     sync::{
@@ -263,7 +263,7 @@ impl Plugin {
     }
 
     fn write_image(&self, path: &Path) -> io::Result<u64> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let file = named::empty(path)?;
         let mut out = BufWriter::new(file);
         self.memory.image()?.write_elf(&mut out)?;
         out.flush()?;

@@ -8,7 +8,6 @@
 //! Whatever happens, the trace's file holds whole records only.
 
 use std::{
-    fs::{File, OpenOptions},
     io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -19,7 +18,10 @@ use pagelab_trace::{
     raw::{self, HEAD_BYTES, LOAD, STORE},
 };
 
-use crate::shared::{BUFFER_BYTES, Shared, State};
+use crate::{
+    named,
+    shared::{BUFFER_BYTES, Shared, State},
+};
 
 /// Writes the trace.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be written or holds something.
     pub(crate) fn new(shared: Shared, out: PathBuf, max: Option<u64>) -> Result<Self, String> {
-        let opened = OpenOptions::new().append(true).create(true).open(&out);
+        let opened = named::appended(&out, true);
         let length = opened.and_then(|file| file.metadata()).map(|about| about.len());
         match length {
             Ok(0) => Ok(Self {
@@ -189,7 +191,7 @@ fn as_index(length: u64) -> usize {
 
 /// Appends to a file; what was written before the error comes with it.
 fn append(path: &Path, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
-    let opened = OpenOptions::new().append(true).open(path);
+    let opened = named::appended(path, false);
     let mut file = opened.map_err(|error| (0, error))?;
     let mut at = 0;
     while at < bytes.len() {
@@ -204,7 +206,7 @@ fn append(path: &Path, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
 }
 
 fn cut(path: &Path, length: u64) -> io::Result<()> {
-    File::options().write(true).open(path)?.set_len(length)
+    named::existing(path)?.set_len(length)
 }
 
 /// Bytes of the records that are whole within the first `written` bytes, and how many are not.

@@ -16,13 +16,14 @@
 //! 2. Only the holder of the recorder's turn writes to the buffer, and within it.
 
 use std::{
-    fs::OpenOptions,
     io,
     os::fd::AsRawFd,
     path::Path,
     ptr::NonNull,
     sync::atomic::{AtomicU64, Ordering},
 };
+
+use crate::named;
 
 /// `plcapt/1`: the layout that is written here.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"plcapt/1");
@@ -92,7 +93,7 @@ impl Shared {
     /// # Errors
     /// When the file cannot be opened or is too small for what it is to hold.
     pub(crate) fn map(path: Option<&Path>) -> io::Result<Self> {
-        let file = path.map(|path| OpenOptions::new().read(true).write(true).open(path));
+        let file = path.map(named::existing);
         let file = file.transpose()?;
         if let Some(file) = &file {
             file.set_len(MAPPED_BYTES as u64)?;

@@ -15,7 +15,7 @@ use crate::{
     calls,
     later::Later,
     places::{self, Busy},
-    sampler,
+    sampler, yard,
 };
 
 /// Calls with what they reach: an address and its bytes.
@@ -125,7 +125,8 @@ unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c
     c_int::try_from(answer).unwrap_or(-1)
 }
 
-/// `mremap(2)`: memory that lies elsewhere is another place, which is looked at no more.
+/// `mremap(2)`: memory that lies elsewhere is another place, which is looked at no more. The
+/// kernel moves no memory of several mappings of which one is registered for faults.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mremap(
     at: *mut c_void,
@@ -139,9 +140,15 @@ unsafe extern "C" fn mremap(
         places::forget(to.addr(), new);
     }
     let flags = c_long::from(flags);
-    // SAFETY: rule 1.
-    let answer = unsafe { libc::syscall(libc::SYS_mremap, at, old, new, flags, to) };
-    answer as *mut c_void
+    let answer = yard::unregistered(at.addr(), old, || {
+        // SAFETY: rule 1.
+        unsafe { libc::syscall(libc::SYS_mremap, at, old, new, flags, to) }
+    });
+    let at = answer as *mut c_void;
+    if at != libc::MAP_FAILED {
+        yard::mapped(at.addr(), new);
+    }
+    at
 }
 
 /// `sigaltstack(2)`: a signal's own stack cannot be closed.

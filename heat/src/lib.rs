@@ -21,6 +21,7 @@
 
 mod buffers;
 mod calls;
+mod descriptors;
 mod later;
 mod memory;
 mod places;

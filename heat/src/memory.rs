@@ -12,7 +12,7 @@ use std::{
 
 use pagelab_sys::process::preload::{Map, behind::BEHIND, edge::aside};
 
-use crate::{calls, places, sampler};
+use crate::{calls, places, sampler, yard};
 
 const PAGE: usize = 4096;
 
@@ -96,8 +96,11 @@ unsafe fn mapped(map: &Map) -> *mut c_void {
     // SAFETY: rule 1.
     let at = unsafe { calls::map(map) };
     let is_plain = map.is_used() && map.access == libc::PROT_READ | libc::PROT_WRITE;
-    if at != libc::MAP_FAILED && is_plain {
-        had(at, map.length);
+    if at != libc::MAP_FAILED {
+        yard::mapped(at.addr(), map.length);
+        if is_plain {
+            had(at, map.length);
+        }
     }
     at
 }

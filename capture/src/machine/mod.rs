@@ -30,7 +30,10 @@ use self::{
     insn::{Mark, mark, shape},
     window::{Insn, Run, Window},
 };
-use crate::api::{Api, Block, Whole};
+use crate::{
+    api::{Api, Block, Whole},
+    named,
+};
 
 /// Addresses of user space are below.
 const KERNEL: u64 = 1 << 63;
@@ -78,7 +81,8 @@ pub(super) fn install(
         .strip_prefix("log=")
         .ok_or_else(|| format!("no option is called `{argument}`; there is log=FILE"))?;
     let (api, whole) = (Api::of_this_process()?, Whole::of_this_process()?);
-    let log = File::create(path).map_err(|error| format!("cannot write {path}: {error}"))?;
+    let log =
+        named::empty(path.as_ref()).map_err(|error| format!("cannot write {path}: {error}"))?;
     let log = BufWriter::new(log);
     let (window, paths) = (Window::default(), HashMap::new());
     let state = Mutex::new(State { log, window, paths, failed: None });

@@ -1,6 +1,6 @@
 //! A record of what was seen here and now.
 
-use pagelab_bench::runner::host;
+use pagelab_bench::origin::host;
 use pagelab_record::{Case, Nature, Outcome, Record, schema};
 use pagelab_sys::{arch, machine::environment};
 

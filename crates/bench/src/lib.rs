@@ -17,6 +17,7 @@ mod losses;
 pub mod measure;
 pub mod meter;
 pub mod need;
+pub mod origin;
 pub mod params;
 pub mod partial;
 pub mod plan;

@@ -6,13 +6,13 @@
 
 use std::{cell::RefCell, ops::Range, path::Path, rc::Rc};
 
-use pagelab_record::{Arm, Claim, Host, Nature, Outcome, Record, ab::Change, schema};
+use pagelab_record::{Arm, Claim, Outcome, Record, ab::Change, schema};
 use pagelab_sys::{
-    SysError, arch,
+    SysError,
     counts::Counters,
     knobs::{KnobError, Knobs, Place, restore_unattended},
     machine::{
-        environment::{self, Class, Fact},
+        environment::{self, Fact},
         rights,
     },
     process::{
@@ -27,6 +27,7 @@ use crate::{
     guards::Guards,
     inputs::{Handed, Loaded, Stopped, Supplied},
     need::Needed,
+    origin::{host, nature},
     partial::Partial,
     plan::{Planned, told, unique},
     program::{self, Program},
@@ -51,7 +52,7 @@ pub enum Came {
     Answered(Box<Partial>),
     /// It cannot be measured, or one of them failed.
     Settled(Outcome),
-    /// The user interrupted.
+    /// The user interrupted, or settings can be changed no more: see [`Runner::lost`].
     Interrupted,
 }
 
@@ -121,6 +122,12 @@ impl Runner {
             self.knobs = Some(Rc::new(Knobs::acquire(&self.place, &self.run, watchdog)?));
         }
         Ok(())
+    }
+
+    /// Why no setting can be changed any more, where that is so: what needs one is interrupted.
+    pub fn lost(&self) -> Option<String> {
+        let lost = self.knobs.as_deref()?.unguarded()?;
+        Some(format!("{lost}; no setting is changed without it"))
     }
 
     /// Uses the machine's knobs that whoever runs it has taken already.
@@ -209,7 +216,13 @@ impl Runner {
         progress: &mut Progress<'_>,
     ) -> Result<Came, SysError> {
         let mut guards = Guards::default();
-        if let Some(skipped) = self.meet_needs(planned, &mut guards) {
+        let skipped = self.meet_needs(planned, &mut guards);
+        let is_pending = |wish: &Needed| wish.pending().is_some();
+        let lacks = skipped.is_some() || planned.wishes().iter().any(is_pending);
+        if lacks && self.lost().is_some() {
+            return Ok(Came::Interrupted);
+        }
+        if let Some(skipped) = skipped {
             return Ok(Came::Settled(skipped));
         }
         let failed = |reason| Ok(Came::Settled(Outcome::Failed { reason }));
@@ -369,31 +382,5 @@ impl Runner {
             host: host(&facts),
             outcome,
         }
-    }
-}
-
-/// What the numbers of this case are, taken here with its clock.
-fn nature(planned: &Planned) -> Nature {
-    match planned.method.clock {
-        _ if planned.is_simulated() => Nature::Simulated,
-        ClockChoice::Scripted { .. } => Nature::Simulated,
-        _ if arch::is_emulated() || planned.workload.about().is_emulated => Nature::Emulated,
-        _ => Nature::Measured,
-    }
-}
-
-/// Facts in the three classes of a record.
-pub fn host(facts: &[Fact]) -> Host {
-    let class = |class: Class| {
-        facts
-            .iter()
-            .filter(|fact| fact.class == class)
-            .map(|fact| (fact.key.to_owned(), fact.value.clone()))
-            .collect()
-    };
-    Host {
-        identity: class(Class::Identity),
-        settings: class(Class::Setting),
-        volatile: class(Class::Volatile),
     }
 }

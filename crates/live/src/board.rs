@@ -6,12 +6,16 @@
 //! process: it is bounded, and nothing is believed but that it was said.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::FileExt,
 };
 
-use pagelab_sys::{machine::Tree, memory::memfd};
+use pagelab_sys::{
+    files::regular::{self, Links},
+    machine::Tree,
+    memory::memfd,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{heat::HotRange, reason::Reason};
@@ -21,8 +25,6 @@ const NAME: &str = "pagelab-promote";
 /// Bytes that are read of one, and engines that one may show.
 const BYTES_MAX: u64 = 1 << 20;
 const ENGINES_MAX: usize = 256;
-/// A pipe of that name would keep us waiting (`O_NONBLOCK`).
-const NO_WAIT: i32 = 0o4000;
 
 /// What an engine has to say of its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,10 +116,7 @@ fn of(tree: &Tree, pid: u32) -> Vec<Shown> {
 }
 
 fn read(path: &std::path::Path) -> io::Result<Vec<Shown>> {
-    let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Ok(Vec::new());
-    }
+    let file = regular::open(path, Links::Followed)?;
     let mut bytes = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut bytes)?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();

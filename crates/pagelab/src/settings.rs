@@ -62,6 +62,13 @@ pub(crate) fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
     taken?.map_err(refused)
 }
 
+/// Says why cases were interrupted where the user did not do it.
+pub(crate) fn warn_of_lost(runner: &Runner) {
+    if let Some(why) = runner.lost().filter(|_| !interrupted()) {
+        output::warn(&format!("interrupted: {why}"));
+    }
+}
+
 /// Waits while another run has the settings changed that decide which pages a program gets: what a
 /// program does under them is not what it does on this machine.
 ///

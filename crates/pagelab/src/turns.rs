@@ -21,6 +21,7 @@ use pagelab_sys::{
 use crate::{
     exit::{Exit, Failure},
     progress::{self, Progress},
+    settings,
 };
 
 /// Runs the cases of a plan and hands every record to `keep`, which must not lose it. `before` has
@@ -75,6 +76,7 @@ pub(crate) fn measure(
             Came::Settled(outcome) => runner.record(planned, outcome),
             Came::Interrupted => {
                 progress.finish();
+                settings::warn_of_lost(runner);
                 let begun = plan.cases.iter().zip(partials);
                 let begun = begun.filter_map(|(planned, partial)| {
                     // What a record holds already is not kept twice.

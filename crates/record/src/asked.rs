@@ -168,6 +168,8 @@ pub struct Around {
     pub fragmented: bool,
     /// Whether its output has to be the same on every rung.
     pub same_output: bool,
+    /// The exit code of the program where all is well.
+    pub exit: u8,
     /// A command of a shell before it.
     pub setup: Option<String>,
     /// And one after it.

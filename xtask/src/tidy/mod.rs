@@ -17,6 +17,7 @@ mod sentences;
 mod sources;
 mod surroundings;
 mod tree;
+mod writes;
 
 use std::fmt;
 
@@ -42,6 +43,7 @@ const CHECKS: &[Check] = &[
     ("every file says what it is for", sources::module_docs),
     ("every file belongs to a module", sources::dead_files),
     ("unsafe stays in its rooms", sources::unsafe_rooms),
+    ("files are written through sys::files", writes::elsewhere),
     ("lines are short", |tree| sources::long_lines(tree, ratchet::LONG_LINES)),
     ("files are short", |tree| sources::long_files(tree, ratchet::LONG_FILES)),
     ("nothing is left for later", sources::leftovers),

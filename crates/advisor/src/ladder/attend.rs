@@ -43,7 +43,10 @@ pub enum Stopped {
     /// It could not be started.
     #[error("it cannot be started: {0}")]
     Start(io::Error),
-    /// It ended otherwise than as set up.
+    /// It ended otherwise than as set up; as [`Once::exit`](super::once::Once::exit) has it.
+    #[error("{1}")]
+    Otherwise(u64, String),
+    /// There is nothing to compare.
     #[error("{0}")]
     Failed(String),
 }

@@ -16,7 +16,10 @@ use std::io;
 
 use pagelab_record::{Case, Outcome, Record, asked, verdict::Ratio, vocabulary::tried};
 use pagelab_sys::{
-    knobs::Knobs, machine::environment, process::minder::Minder, time::monotonic_raw_ns,
+    knobs::{KnobError, Knobs},
+    machine::environment,
+    process::minder::Minder,
+    time::monotonic_raw_ns,
 };
 use pagelab_workloads::fault::BrokenUp;
 
@@ -26,12 +29,12 @@ use super::{
     course,
     facts::Facts,
     held,
-    once::{Around, Run},
+    once::{Around, Once, Run, how},
     order,
     program::Program,
     restored,
     rungs::{Offer, Start},
-    streams::Streams,
+    streams::{Streams, last_words},
     tally::Tally,
 };
 use crate::settings::Settings;
@@ -57,6 +60,7 @@ pub struct Climb<'k> {
     limit: Option<u64>,
     fragments: Vec<BrokenUp>,
     same_output: bool,
+    exit: u64,
     minder: Minder,
     seed: u64,
     delta: f64,
@@ -97,6 +101,8 @@ pub struct Asked {
     pub fragmented: bool,
     /// Whether its output has to be that of the first run on every rung.
     pub same_output: bool,
+    /// The exit code of the program where all is well; not of a server, which is ended.
+    pub exit: u64,
 }
 
 /// What is told of the way.
@@ -144,9 +150,22 @@ pub enum Ended {
     /// Free memory cannot be broken up.
     #[error("free memory cannot be broken up: {0}")]
     Memory(String),
-    /// The program does not run as it is set up.
+    /// The program does not run as it is set up, or not alike each time.
     #[error("as it is set up, {0}")]
     Program(String),
+    /// Settings can be changed no more; what was seen stays.
+    #[error("{0}; no setting is changed without it")]
+    Unguarded(KnobError),
+}
+
+impl Ended {
+    /// The program does not end alike each time.
+    fn varies(one: u64, other: u64) -> Self {
+        let (one, other) = (how(one), how(other));
+        Self::Program(format!(
+            "the program varies: it {one} and it {other}, so no run can be compared with another"
+        ))
+    }
 }
 
 impl<'k> Climb<'k> {
@@ -187,6 +206,7 @@ impl<'k> Climb<'k> {
             limit: asked.limit,
             fragments: if asked.fragmented { held::fragments() } else { Vec::new() },
             same_output: asked.same_output,
+            exit: asked.exit,
             minder,
             seed,
             delta,
@@ -263,27 +283,8 @@ impl<'k> Climb<'k> {
     /// # Errors
     /// When it does not run, or the user interrupts.
     pub fn probe(&mut self, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
-        let at = self.rungs.iter().position(|rung| rung.offer.rung.name == tried::AS_SET_UP);
-        let Some(rung) = at.and_then(|at| self.rungs.get_mut(at)) else { return Ok(()) };
-        let (start, is_watched) = (&Start::default(), false);
-        let (program, around, mark) = (&self.program, &self.around, self.minder.mark());
-        // Without a limit: what it holds where it may hold all is what a pool is made for.
-        let run = Run {
-            program,
-            start,
-            usual_ns: None,
-            limit_ns: None,
-            exit: None,
-            around,
-            group: None,
-            mark,
-            is_watched,
-        };
         let since = monotonic_raw_ns();
-        let once = run.once(&mut rung.streams).map_err(|stopped| match stopped {
-            Stopped::Interrupted => Ended::Interrupted,
-            other => Ended::Program(other.to_string()),
-        })?;
+        let Some(once) = self.first_run()? else { return Ok(()) };
         self.planner.usual(monotonic_raw_ns() - since);
         tell(Step::Probed(once.elapsed_ns));
         let facts = Facts::of(&once);
@@ -303,6 +304,46 @@ impl<'k> Climb<'k> {
             tell(Step::Planned(self.estimate()));
         }
         Ok(())
+    }
+
+    /// A run as set up that counts for nothing. One that fails is repeated, to tell a program that
+    /// fails from one that varies.
+    fn first_run(&mut self) -> Result<Option<Once>, Ended> {
+        let at = self.rungs.iter().position(|rung| rung.offer.rung.name == tried::AS_SET_UP);
+        let Some(rung) = at.and_then(|at| self.rungs.get_mut(at)) else { return Ok(None) };
+        // Without a limit: what it holds where it may hold all is what a pool is made for.
+        let run = Run {
+            program: &self.program,
+            start: &Start::default(),
+            usual_ns: None,
+            limit_ns: None,
+            exit: None,
+            around: &self.around,
+            group: None,
+            mark: self.minder.mark(),
+            is_watched: false,
+        };
+        let mut once = || {
+            run.once(&mut rung.streams).map_err(|stopped| match stopped {
+                Stopped::Interrupted => Ended::Interrupted,
+                other => Ended::Program(other.to_string()),
+            })
+        };
+        let first = once()?;
+        if first.exit() == self.exit || self.around.load.is_some() {
+            return Ok(Some(first));
+        }
+        let (exit, again) = (first.exit(), once()?.exit());
+        if exit != again {
+            return Err(Ended::varies(exit, again));
+        }
+        let code = if exit < 256 {
+            format!("; if it ends so when all is well: --exit {exit}")
+        } else {
+            String::new()
+        };
+        let words = last_words(&mut rung.streams.complaints);
+        Err(Ended::Program(format!("the program {} both times{words}{code}", how(exit))))
     }
 
     fn round(&mut self, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {

@@ -194,7 +194,7 @@ impl Run<'_> {
         match self.exit {
             // A server ends because we end it.
             Some(exit) if exit != once.exit() && self.around.load.is_none() => {
-                Err(Stopped::Failed(failure(&once, exit, &last_words(&mut streams.complaints))))
+                Err(otherwise(&once, exit, streams))
             }
             _ => Ok(once),
         }
@@ -244,10 +244,17 @@ fn very_late(usual_ns: u64) -> u64 {
     usual_ns.saturating_mul(20).saturating_add(60_000_000_000)
 }
 
-fn failure(once: &Once, exit: u64, last_words: &str) -> String {
-    let how = |exit: u64| match exit.checked_sub(256) {
+fn otherwise(once: &Once, expected: u64, streams: &mut Streams) -> Stopped {
+    let (ended, expected) = (how(once.exit()), how(expected));
+    let words = last_words(&mut streams.complaints);
+    let why = format!("the program {ended}; as set up it {expected}{words}");
+    Stopped::Otherwise(once.exit(), why)
+}
+
+/// How a program ended, by [`Once::exit`].
+pub(super) fn how(exit: u64) -> String {
+    match exit.checked_sub(256) {
         None => format!("exited with {exit}"),
         Some(signal) => format!("was ended by signal {signal}"),
-    };
-    format!("the program {}; as set up it {}{last_words}", how(once.exit()), how(exit))
+    }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use elf::{
     ElfStream,
-    abi::{PT_INTERP, PT_LOAD},
+    abi::{DT_NEEDED, PT_INTERP, PT_LOAD},
     endian::AnyEndian,
     segment::ProgramHeader,
 };
@@ -38,6 +38,9 @@ pub struct Program {
     /// Whether it is static and has glibc in it: its malloc reads tunables, and nothing is
     /// preloaded into it.
     pub is_static_glibc: bool,
+    /// The runtime of `AddressSanitizer` that it loads, which ends it where another library comes
+    /// first.
+    pub asan: Option<String>,
 }
 
 /// Who makes an executable file a process.
@@ -67,6 +70,7 @@ impl Program {
             is_setuid: false,
             is_narrow: false,
             is_static_glibc: false,
+            asan: None,
         };
         for _ in 0..SCRIPTS {
             let about = fs::metadata(&path)?;
@@ -78,7 +82,7 @@ impl Program {
         }
         if let Some(kind) = kind(&path) {
             (program.loader, program.is_narrow) = (kind.loader, kind.is_narrow);
-            program.is_static_glibc = kind.is_static_glibc;
+            (program.is_static_glibc, program.asan) = (kind.is_static_glibc, kind.asan);
         }
         Ok(program)
     }
@@ -86,6 +90,15 @@ impl Program {
     /// Whether glibc starts it, from outside or from within, and reads `GLIBC_TUNABLES`.
     pub fn takes_tunables(&self) -> bool {
         (self.loader == Loader::Glibc || self.is_static_glibc) && !self.is_setuid
+    }
+
+    /// Why no library can be preloaded into it, where its own runtime ends it then.
+    pub fn refuses_preload(&self) -> Option<String> {
+        let asan = self.asan.as_ref()?;
+        Some(format!(
+            "is built with AddressSanitizer, whose runtime ({asan}) ends it where another library \
+             is loaded first (LD_PRELOAD)"
+        ))
     }
 
     /// The words as one line, for people.
@@ -133,7 +146,12 @@ struct Kind {
     loader: Loader,
     is_narrow: bool,
     is_static_glibc: bool,
+    asan: Option<String>,
 }
+
+/// What the runtime of `AddressSanitizer` is called, of gcc and of clang, where it is a library: one
+/// that is linked in does not look at what else is loaded.
+const ASAN: [&str; 2] = ["libasan.so", "libclang_rt.asan"];
 
 /// Texts that glibc has to have in a program to read tunables in it (2.26), each of which ends with
 /// a 0. The first alone is also in programs that set the variable for others.
@@ -146,13 +164,24 @@ fn kind(path: &Path) -> Option<Kind> {
     let named = elf.segments().iter().find(|segment| segment.p_type == PT_INTERP).copied();
     let Some(named) = named else {
         let is_static_glibc = has_texts(&mut elf, &OF_TUNABLES);
-        return Some(Kind { loader: Loader::None, is_narrow, is_static_glibc });
+        return Some(Kind { loader: Loader::None, is_narrow, is_static_glibc, asan: None });
     };
     let name = elf.segment_data(&named).map(String::from_utf8_lossy).ok()?.into_owned();
     let file = name.trim_end_matches('\0').rsplit('/').next().unwrap_or_default().to_owned();
     let is_glibc = file.starts_with("ld-linux") || file.starts_with("ld64.so");
     let loader = if is_glibc { Loader::Glibc } else { Loader::Other };
-    Some(Kind { loader, is_narrow, is_static_glibc: false })
+    let asan = libraries(&mut elf);
+    let asan = asan.into_iter().find(|library| ASAN.iter().any(|asan| library.starts_with(asan)));
+    Some(Kind { loader, is_narrow, is_static_glibc: false, asan })
+}
+
+/// The libraries that an ELF file is loaded with (`DT_NEEDED`).
+fn libraries(elf: &mut ElfStream<AnyEndian, File>) -> Vec<String> {
+    let Ok(Some(entries)) = elf.dynamic() else { return Vec::new() };
+    let needed = entries.iter().filter(|entry| entry.d_tag == DT_NEEDED);
+    let names: Vec<usize> = needed.filter_map(|entry| entry.d_val().try_into().ok()).collect();
+    let Ok(Some((_, texts))) = elf.dynamic_symbol_table() else { return Vec::new() };
+    names.into_iter().filter_map(|at| texts.get(at).ok()).map(str::to_owned).collect()
 }
 
 /// Whether what is loaded of an ELF file has all of these texts, each with a 0 behind it: stripped

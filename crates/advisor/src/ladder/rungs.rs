@@ -191,6 +191,7 @@ pub fn beside() -> Option<[Offer; 2]> {
         is_setuid: false,
         is_narrow: false,
         is_static_glibc: false,
+        asan: None,
     };
     let ground = Ground::of(&program);
     let mut offers = [as_set_up(&ground).pop()?, outside::collapse(&ground).pop()?];

@@ -34,6 +34,10 @@ pub struct Tally {
     pub(super) goal: Vec<(u32, f64)>,
     /// Why no more is run of it.
     pub settled: Option<Outcome>,
+    /// Why no more is run of it, though it has rounds, which stay.
+    pub(super) stopped: Option<String>,
+    /// How a run ended that did not end as set up, once: it is run again.
+    pub(super) suspect: Option<u64>,
 }
 
 impl Tally {
@@ -42,9 +46,22 @@ impl Tally {
         self.counters.insert(tried::LATE_NS.to_owned(), ns);
     }
 
+    /// Notes that no more can be run of it from a round on; what has rounds keeps them.
+    pub(super) fn settle(&mut self, round: u32, outcome: Outcome) {
+        match &outcome {
+            Outcome::Skipped { need, cure } if !self.elapsed_ns.is_empty() => {
+                let since = round + 1;
+                self.stopped =
+                    Some(format!("not run from round {since} on, it needs {need}: {cure}"));
+            }
+            _ => self.settled = Some(outcome),
+        }
+    }
+
     /// Whether no more is run of it.
     pub fn is_over(&self) -> bool {
-        self.settled.is_some() || self.counters.contains_key(tried::LATE_NS)
+        let is_late = self.counters.contains_key(tried::LATE_NS);
+        self.settled.is_some() || self.stopped.is_some() || is_late
     }
 
     /// Elapsed nanoseconds by round.
@@ -253,6 +270,7 @@ impl Tally {
             tables,
             counters,
             witness: self.witness.clone(),
+            warnings: self.stopped.iter().cloned().collect(),
             ..Measured::default()
         }
     }

@@ -60,8 +60,8 @@ pub(super) fn open_protection(yard: &Shared, pid: u32) -> Box<dyn Pages> {
 }
 
 impl Protection {
-    /// The descriptor of the program that runs now.
-    fn descriptor(&mut self) -> Result<&Theirs, Refused> {
+    /// The row and the descriptor of the program that runs now.
+    fn descriptor(&mut self) -> Result<&(usize, Theirs), Refused> {
         let Program { row, descriptor, .. } = row(&self.yard, self.pid)?;
         if self.theirs.as_ref().is_none_or(|(of, _)| *of != row) {
             let refused = |why| Refused::of(self.pid, why);
@@ -73,12 +73,14 @@ impl Protection {
             })?;
             (self.theirs, self.is_armed) = (Some((row, theirs)), false);
         }
-        self.theirs.as_ref().map(|(_, theirs)| theirs).ok_or(Refused::Gone(self.pid))
+        self.theirs.as_ref().ok_or(Refused::Gone(self.pid))
     }
 }
 
 /// `EBADF`: the program has closed it.
 const EBADF: i32 = 9;
+/// `EBUSY`: another descriptor has the memory.
+const EBUSY: i32 = 16;
 
 impl Pages for Protection {
     fn pass(
@@ -87,15 +89,22 @@ impl Pages for Protection {
         found: &mut dyn FnMut(Stretch),
     ) -> Result<(), Refused> {
         let pid = self.pid;
-        let theirs = self.descriptor()?;
+        let yard = Rc::clone(&self.yard);
+        let (row, theirs) = self.descriptor()?;
+        let mut scanned = Vec::new();
         for range in mappings {
+            let done = yard.borrow().between_calls(*row, || theirs.register(range.clone()));
             // What nobody may store to cannot be registered, and is passed over by the scan; what
-            // has gone meanwhile is there no more.
-            let _ = theirs.register(range.clone());
+            // has gone meanwhile is there no more. What the program has registered with a
+            // descriptor of its own is its own.
+            match done.map_err(|why| Refused::of(pid, why))? {
+                Some(Err(why)) if why.raw_os_error() == Some(EBUSY) => {}
+                _ => scanned.push(range),
+            }
         }
         let mut walk = Walk::protecting(pid).map_err(|why| Refused::of(pid, why))?;
         let is_armed = std::mem::replace(&mut self.is_armed, true);
-        for range in mappings {
+        for range in scanned {
             let found = &mut |stretch: Stretch| {
                 found(Stretch { written: stretch.written && is_armed, ..stretch });
             };

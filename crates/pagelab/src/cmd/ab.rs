@@ -217,6 +217,7 @@ impl Course<'_> {
             let cell = &mut cells[at];
             if !self.blocks(cell, at, more, &mut progress)? {
                 progress.finish();
+                settings::warn_of_lost(self.runner);
                 return Ok(Exit::Interrupted);
             }
             cell.looks += 1;

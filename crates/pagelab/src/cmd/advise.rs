@@ -114,6 +114,9 @@ impl Run for Advise {
                 Came::Interrupted => end = Exit::Interrupted,
             }
         }
+        if end == Exit::Interrupted {
+            settings::warn_of_lost(&runner);
+        }
         for (planned, came) in course.finish() {
             // What an interrupt left without a measurement has no record: `resume` measures it.
             match came {

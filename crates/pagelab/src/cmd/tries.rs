@@ -122,6 +122,9 @@ pub(super) struct Try {
     /// A rung on which the program's output is another fails.
     #[arg(long)]
     same_output: bool,
+    /// Take this exit code of the program for success (default 0).
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["pid", "until"])]
+    exit: Option<u8>,
     /// Leave out what explain predicts: a run of the program that is watched, and a few seconds.
     #[arg(long)]
     no_prediction: bool,
@@ -244,6 +247,7 @@ pub(super) fn resume(
         limit: around.limit,
         fragmented: around.fragmented,
         same_output: around.same_output,
+        exit: around.exit.into(),
     };
     let input = input(file.as_deref())?;
     run.forget_scratch(offers.iter().flat_map(|offer| names(&offer.rung.name)));
@@ -315,6 +319,7 @@ impl Try {
             limit: self.limit,
             fragmented: self.fragmented,
             same_output: self.same_output,
+            exit: self.exit.unwrap_or(0).into(),
         }
     }
 
@@ -333,6 +338,7 @@ impl Try {
             limit: asked.limit,
             fragmented: asked.fragmented,
             same_output: asked.same_output,
+            exit: self.exit.unwrap_or(0),
             setup: text(&self.setup),
             cleanup: text(&self.cleanup),
             client: text(&self.until),

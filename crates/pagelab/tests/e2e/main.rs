@@ -32,6 +32,7 @@ mod populate;
 mod proof;
 mod reports;
 mod runners;
+mod sanitized;
 mod scripted;
 mod second_user;
 mod segment;

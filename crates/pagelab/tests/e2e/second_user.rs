@@ -5,7 +5,9 @@ use std::{
     os::unix::fs::{PermissionsExt, chown, lchown, symlink},
 };
 
-use crate::support::{Lab, is_root, skip};
+use pagelab_sys::process::heat::PACKAGE;
+
+use crate::support::{Lab, build_library, is_root, skip};
 
 const CASE: &str = "fault/latency page=4k size=1m rounds=2";
 const SECRET: &str = "a file of root's\n";
@@ -93,6 +95,37 @@ fn root_replaces_no_file_through_the_link_of_another_user() {
     lab.pagelab(&["trace", "synth", "fib", "-o", "link", "--force"]).exits(2).complains(&why);
     lab.pagelab(&["report", "run", "-o", "link"]).exits(2).complains(&why);
     is_unharmed(&lab);
+}
+
+#[test]
+fn root_writes_no_log_through_the_link_of_another_user() {
+    if !is_root() {
+        return skip("only root can play a second user", "run the tests as root");
+    }
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    for folder in ["shared", "own"] {
+        fs::create_dir(lab.path(folder)).unwrap();
+    }
+    fs::set_permissions(lab.path("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    for (name, to) in [("folder", "../own"), ("file", "../own/new")] {
+        let link = lab.path("shared").join(name);
+        symlink(to, &link).unwrap();
+        lchown(&link, Some(65534), Some(65534)).unwrap();
+    }
+    let promote = |log: &str| {
+        let words = ["tier", "promote", "--source", "prot-none", "--log", log, "--"];
+        lab.pagelab(&[&words[..], &["sh", "-c", "test -f shared/log; echo $?"]].concat())
+    };
+    for (log, link) in [("shared/folder/new", "folder"), ("shared/file", "file")] {
+        let refused = promote(log);
+        refused.exits(2).complains(&[&format!("{link} belongs to user 65534"), "root's alone"]);
+        assert_eq!(refused.stdout, "", "the program does not run");
+    }
+    assert_eq!(fs::read_dir(lab.path("own")).unwrap().count(), 0);
+    assert_eq!(promote("shared/log").exits(0).stdout, "0\n", "it is there before the program");
+    lab.file("shared/kept", "mine");
+    promote("shared/kept").exits(2).complains(&["it exists"]);
 }
 
 #[test]

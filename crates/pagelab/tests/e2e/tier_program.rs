@@ -154,6 +154,25 @@ fn a_program_keeps_its_exit_code_its_output_and_its_faults() {
 }
 
 #[test]
+fn calls_about_memory_that_is_registered_for_faults_come_out_as_they_do_alone() {
+    if !Ability::WriteProtectAsync.is_here() {
+        return skip("the kernel has no asynchronous write protection", "Linux 6.7");
+    }
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let Some(program) = compiled(&lab, "remap") else { return };
+    let alone = lab.ended(assert_cmd::Command::new(&program).arg("plain"));
+    assert!(alone.exits(0).stdout.contains("a mapping that grew: done, 2048"), "{}", alone.stdout);
+    let program = program.to_str().unwrap();
+    for source in ["write-protect", "prot-none"] {
+        let mode = if source == "write-protect" { "watched" } else { "plain" };
+        let words = ["tier", "promote", "--source", source, "--interval", "0.05", "--"];
+        let ended = lab.pagelab(&[&words[..], &[program, mode]].concat());
+        assert_eq!(ended.exits(0).stdout, alone.stdout, "{source}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_policy_is_predicted_before_it_is_tried_and_the_error_is_printed() {
     let lab = Lab::new();
     build_library(PACKAGE);

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::{Lab, skip, state, until};
+use crate::support::{Lab, binary, skip, state, until};
 
 #[test]
 fn what_makes_no_sense_is_a_mistake_of_the_command_line() {
@@ -93,6 +93,19 @@ fn every_source_says_what_it_sees_and_what_is_missing() {
     let words = ["tier", "promote", "--source", "damon", "--", "true"];
     let refused = lab.pagelab(&words);
     assert!(refused.exits(3).stderr.contains("it names regions"), "{}", refused.stderr);
+}
+
+#[test]
+fn status_ends_by_itself_where_nobody_is_shown_it_on_a_terminal() {
+    let lab = Lab::new();
+    let shown = lab.pagelab(&["tier", "status"]);
+    let nodes = shown.exits(0).stdout.lines().filter(|line| line.starts_with("node 0 "));
+    assert_eq!(nodes.count(), 1, "{}", shown.stdout);
+    let shown = lab.pagelab(&["tier", "status", "--json"]);
+    assert_eq!(shown.exits(0).stdout.lines().count(), 1);
+    let mut shell = assert_cmd::Command::new("sh");
+    let script = format!("{{ {} tier status; echo $? >&2; }} | true", binary().display());
+    assert_eq!(lab.ended(shell.args(["-c", &script])).exits(0).stderr, "0\n");
 }
 
 #[test]

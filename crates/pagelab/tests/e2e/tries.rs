@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The last record of each rung.
-fn rungs(lab: &Lab, run: &str) -> BTreeMap<String, Record> {
+pub(crate) fn rungs(lab: &Lab, run: &str) -> BTreeMap<String, Record> {
     let records = lab.records(run).into_iter();
     let named = records.filter_map(|record| Some((record.case.get("rung")?.to_owned(), record)));
     named.collect()
@@ -87,7 +87,7 @@ fn goes_on(lab: &Lab, pid: u32) -> bool {
 const ALONE: &str = "--no-prediction";
 
 /// Tries a program on some rungs that need no setting of the machine.
-fn tried(lab: &Lab, rungs: &str, words: &[&str]) -> Ended {
+pub(crate) fn tried(lab: &Lab, rungs: &str, words: &[&str]) -> Ended {
     let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", rungs, "--"];
     lab.pagelab(&[&flags[..], words].concat())
 }
@@ -132,12 +132,13 @@ fn a_program_that_fails_on_one_rung_is_that_rungs_failure_with_its_last_words() 
     let lab = Lab::new();
     let script =
         "case $GLIBC_TUNABLES in *hugetlb=1*) echo no such luck >&2; exit 4;; esac; exit 3";
-    let ended = tried(&lab, "malloc-thp", &["sh", "-c", script]);
+    let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    // As set up it ends with 3, and so it may.
+    let ended = lab.pagelab(&[&flags[..], &["--exit", "3", "--", "sh", "-c", script]].concat());
     let rungs = rungs(&lab, "run");
     if is_skipped(&rungs["malloc-thp"]) {
         return skip("sh is not of glibc, or nobody may have huge pages", "a glibc with tunables");
     }
-    // As set up it ends with 3, and so it may.
     ended.exits(1).shows(&["no such luck"]);
     let why = failure(&rungs["malloc-thp"]);
     assert!(why.contains("exited with 4") && why.contains("it exited with 3"), "{why}");

@@ -184,6 +184,11 @@ impl Knobs {
         Err(KnobError::Unsuitable { path: path.to_owned(), why })
     }
 
+    /// Why nothing more can be changed: the watchdog has died.
+    pub fn unguarded(&self) -> Option<KnobError> {
+        self.state().watchdog.check().err()
+    }
+
     /// What happened on the way back so far that a reader of the results should know.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.state().warnings)

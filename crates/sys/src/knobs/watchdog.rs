@@ -85,6 +85,10 @@ impl Watchdog {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(KnobError::Watchdog { why: format!("has died: {status}") }),
+            // A run that waits for all of its children has waited for this one.
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                Err(KnobError::Watchdog { why: "has died".to_owned() })
+            }
             Err(error) => Err(KnobError::Watchdog { why: format!("cannot be found: {error}") }),
         }
     }

@@ -16,6 +16,7 @@ use std::{
     io,
     ops::Range,
     os::{fd::AsRawFd, unix::fs::FileExt},
+    sync::atomic::{Ordering, fence},
 };
 
 use linux_raw_sys::general as uapi;
@@ -78,6 +79,11 @@ pub enum Of {
     Swept,
     /// Places that were left out of sweeps for good: a lock lies in them.
     LeftOut,
+    /// Calls in progress that fail on memory registered for faults: nothing is registered
+    /// meanwhile.
+    Calls,
+    /// 1 while the watcher registers a mapping: such a call waits.
+    Registering,
 }
 
 /// What an entry is, in the lowest bits of the address.
@@ -130,6 +136,22 @@ pub fn descriptor() -> Result<c_int, Errno> {
     }
 }
 
+/// Takes memory back from a descriptor, so that the kernel treats it as if it had never been
+/// registered; whether it could. Memory that is not registered stays as it is, and the range may
+/// have holes.
+pub fn release(descriptor: c_int, range: Range<usize>) -> bool {
+    let start = range.start as u64 / PAGE * PAGE;
+    let end = (range.end as u64).saturating_add(PAGE - 1) / PAGE * PAGE;
+    let mut range = uapi::uffdio_range { start, len: end - start };
+    // SAFETY: rule 1.
+    let done = unsafe { libc::syscall(libc::SYS_ioctl, descriptor, UNREGISTER, &raw mut range) };
+    done == 0
+}
+
+/// `_IOR(0xAA, 0x01, struct uffdio_range)`.
+const UNREGISTER: u64 = 2 << 30 | (size_of::<uapi::uffdio_range>() as u64) << 16 | 0xAA << 8 | 1;
+/// `_IOWR(0xAA, 0x00, struct uffdio_register)`.
+pub const REGISTER: u64 = 3 << 30 | (size_of::<uapi::uffdio_register>() as u64) << 16 | 0xAA << 8;
 /// `_IOWR(0xAA, 0x3F, struct uffdio_api)`.
 const API: u64 = 3 << 30 | (size_of::<uapi::uffdio_api>() as u64) << 16 | 0xAA << 8 | 0x3F;
 
@@ -206,6 +228,28 @@ impl Yard {
             last.insert(pid, Program { pid, row, descriptor, swept, left_out });
         }
         Ok(last.into_values().collect())
+    }
+
+    /// Registers a mapping of the program of a row, unless that makes a call now which would fail
+    /// on it; `None` where it does.
+    ///
+    /// # Errors
+    /// When the yard cannot be read or written.
+    pub fn between_calls<T>(
+        &self,
+        row: usize,
+        register: impl FnOnce() -> T,
+    ) -> io::Result<Option<T>> {
+        let word = |of: Of| ROWS_AT + row * ROW_WORDS + of as usize;
+        let registering =
+            |is: u64| self.file.write_all_at(&is.to_ne_bytes(), word(Of::Registering) as u64 * 8);
+        registering(1)?;
+        // The program counts its call first and looks at this word then: one of both is seen.
+        fence(Ordering::SeqCst);
+        let calls = self.words(word(Of::Calls), 1)?[0];
+        let done = (calls == 0).then(register);
+        registering(0)?;
+        Ok(done)
     }
 
     /// Programs that found no row.

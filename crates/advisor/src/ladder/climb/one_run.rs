@@ -7,8 +7,9 @@
 
 use std::{thread, time::Duration};
 
-use pagelab_record::Outcome;
+use pagelab_record::{Outcome, vocabulary::tried};
 use pagelab_sys::{
+    knobs::Knobs,
     process::{forget_interrupts, interrupted},
     time::monotonic_raw_ns,
 };
@@ -18,8 +19,8 @@ use crate::{
     ladder::{
         attend::Stopped,
         held::{self, Held},
-        once::Run,
-        warmth::warmed,
+        once::{Once, Run, how},
+        warmth::{Warmed, warmed},
     },
     settings::Settings,
 };
@@ -33,6 +34,9 @@ const PAUSES: u32 = 20;
 /// Why a rung fails that changes what the program says.
 const OTHER_OUTPUT: &str = "its output is not that of the first run, as set up: compare \
     RUNG.stdout in the run's directory";
+/// Why a program cannot be held to its output.
+const OWN_OUTPUT: &str = "the program varies: its output is not that of its first run, so \
+    --same-output says nothing of it";
 
 impl Climb<'_> {
     /// Runs a variant in a round; how long it took in nanoseconds, or nothing where it does not
@@ -82,7 +86,6 @@ impl Climb<'_> {
         let limit = self.planner.limit(self.spent_ns(), is_essential);
         let Self { program, rungs, knobs, facts, around, limit: bytes, minder, fragments, .. } =
             self;
-        let same_output = self.same_output;
         let (Some(Rung { offer, streams, tally }), Some(facts)) = (rungs.get_mut(at), facts) else {
             return Ok(None);
         };
@@ -90,8 +93,11 @@ impl Climb<'_> {
         let held = match Held::of(*knobs, &offer.start, facts.whole, *bytes) {
             Ok(held) => held,
             Err(outcome) => {
+                if let Some(lost) = knobs.and_then(Knobs::unguarded) {
+                    return Err(Ended::Unguarded(lost));
+                }
                 tell(Step::Settled(name, &outcome));
-                tally.settled = Some(outcome);
+                tally.settle(round, outcome);
                 return Ok(None);
             }
         };
@@ -120,22 +126,56 @@ impl Climb<'_> {
         if changed.is_some() && !matches!(came, Err(Stopped::Interrupted)) {
             return Ok(changed);
         }
-        match (came, limit) {
-            (Ok(once), _) if same_output && once.digest != facts.digest => {
-                let outcome = Outcome::Failed { reason: OTHER_OUTPUT.to_owned() };
-                tell(Step::Settled(name, &outcome));
-                tally.settled = Some(outcome);
-            }
+        let came = Came { once: came, limit, blocks, warm, wrong };
+        self.judge(at, (round, is_essential), came, tell)
+    }
+
+    /// Adds a run to what its variant has, or says why it does not count.
+    fn judge(
+        &mut self,
+        at: usize,
+        (round, is_essential): (u32, bool),
+        came: Came,
+        tell: &mut dyn FnMut(Step<'_>),
+    ) -> Result<Option<String>, Ended> {
+        let (Some(Rung { offer, tally, .. }), Some(facts)) = (self.rungs.get_mut(at), &self.facts)
+        else {
+            return Ok(None);
+        };
+        let name = offer.rung.name.as_str();
+        let is_as_set_up = name == tried::AS_SET_UP;
+        let Came { once, limit, blocks, warm, wrong } = came;
+        let failed = match (once, limit) {
             (Ok(once), _) => {
-                tally.free_memory(round, blocks, warm);
-                let scores = around.load.iter().flat_map(|load| &load.scores);
-                tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
-                for (path, _) in &offer.start.settings {
-                    let path = path.display().to_string();
-                    tally.setting(&path, wrong.contains(&path));
+                let is_other = self.same_output && once.digest != facts.digest;
+                if is_other && is_as_set_up {
+                    return Err(Ended::Program(OWN_OUTPUT.to_owned()));
                 }
+                if !is_other && tally.suspect.is_none() {
+                    tally.free_memory(round, blocks, warm);
+                    let scores = self.around.load.iter().flat_map(|load| &load.scores);
+                    tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
+                    for (path, _) in &offer.start.settings {
+                        let path = path.display().to_string();
+                        tally.setting(&path, wrong.contains(&path));
+                    }
+                    return Ok(None);
+                }
+                let at_times = |exit| {
+                    let (failed, ended) = (how(exit), how(once.exit()));
+                    format!("it fails at times: the program {failed}; run again at once it {ended}")
+                };
+                tally.suspect.map_or_else(|| OTHER_OUTPUT.to_owned(), at_times)
             }
             (Err(Stopped::Interrupted), _) => return Err(Ended::Interrupted),
+            (Err(Stopped::Otherwise(exit, _)), _) if is_as_set_up => {
+                return Err(Ended::varies(facts.exit, exit));
+            }
+            // Whether it does so each time.
+            (Err(Stopped::Otherwise(exit, _)), _) if tally.suspect.is_none() => {
+                tally.suspect = Some(exit);
+                return self.attempt(at, (round, is_essential), tell);
+            }
             (Err(Stopped::Late(_)), Some(Limit { ns, is_of_budget })) => {
                 // What has rounds is judged by them where only the budget was over.
                 let is_all = !is_of_budget || tally.elapsed().is_empty();
@@ -143,15 +183,25 @@ impl Climb<'_> {
                     tally.late(ns);
                 }
                 tell(Step::Late(name, ns, is_all));
+                return Ok(None);
             }
-            (Err(stopped), _) => {
-                let outcome = Outcome::Failed { reason: stopped.to_string() };
-                tell(Step::Settled(name, &outcome));
-                tally.settled = Some(outcome);
-            }
-        }
+            (Err(stopped), _) => stopped.to_string(),
+        };
+        let outcome = Outcome::Failed { reason: failed };
+        tell(Step::Settled(name, &outcome));
+        tally.settled = Some(outcome);
         Ok(None)
     }
+}
+
+/// A run, and what was so around it.
+struct Came {
+    once: Result<Once, Stopped>,
+    limit: Option<Limit>,
+    blocks: Option<u64>,
+    warm: Option<Warmed>,
+    /// Settings that were not as the variant has them.
+    wrong: Vec<String>,
 }
 
 /// Gives whatever changed the machine some time.

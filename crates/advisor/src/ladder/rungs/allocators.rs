@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pagelab_record::asked::Reach;
 
-use super::{ANY, Ground, Offer, Proof, Start, lack, lines, preloaded, rung};
+use super::{ANY, Ground, Offer, Proof, Start, lack, lines, preload::sanitized, preloaded, rung};
 use crate::ladder::program::Loader;
 
 /// Where distributions put libraries.
@@ -61,6 +61,7 @@ fn of_allocator(ground: &Ground<'_>, (name, files, variables, package): &Allocat
         Loader::Glibc => {}
         _ => rung.lacks.push(lack("a program that glibc starts", "try collapse or thp-always")),
     }
+    rung.lacks.extend(sanitized(ground.program));
     if found.is_none() {
         rung.lacks.push(lack(&format!("the library of {name}"), format!("apt install {package}")));
     }

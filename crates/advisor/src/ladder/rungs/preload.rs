@@ -20,7 +20,7 @@ use super::{
     malloc::{TUNABLES, no_tunables, tunables},
     pool, preloaded, rung, words,
 };
-use crate::ladder::program::Loader;
+use crate::ladder::program::{Loader, Program};
 
 /// Maps of so many bytes are worth a call more.
 const LEAST: u64 = 1 << 20;
@@ -31,7 +31,7 @@ const BASE: u64 = 4096;
 pub(super) fn not_preloaded(ground: &Ground<'_>) -> Vec<Lack> {
     let program = ground.program;
     let cure = "try the rungs collapse and thp-always, which need nothing of the program";
-    let mut lacks = Vec::new();
+    let mut lacks: Vec<_> = sanitized(program).into_iter().collect();
     if program.is_setuid {
         lacks.push(lack("a program that keeps its user: a setuid one takes no library", cure));
     } else if program.is_static_glibc {
@@ -50,6 +50,13 @@ pub(super) fn not_preloaded(ground: &Ground<'_>) -> Vec<Lack> {
         Ok(_) => (),
     }
     lacks
+}
+
+/// What is missing where a program ends itself once any library is preloaded.
+pub(super) fn sanitized(program: &Program) -> Option<Lack> {
+    let why = program.refuses_preload()?;
+    let need = format!("a program that takes a preloaded library: this one {why}");
+    Some(lack(&need, "build it without -fsanitize=address, or try collapse and thp-always"))
 }
 
 /// The variables that put the library into a program, with orders.

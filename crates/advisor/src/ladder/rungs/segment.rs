@@ -11,7 +11,9 @@ use pagelab_sys::{
     process::segment::{Leaf, PACKAGE, Wish},
 };
 
-use super::{ANONYMOUS, Ground, Offer, Start, admitting, lack, library, preloaded, rung};
+use super::{
+    ANONYMOUS, Ground, Offer, Start, admitting, lack, library, preload::sanitized, preloaded, rung,
+};
 use crate::ladder::program::Loader;
 
 pub(super) fn segment(ground: &Ground<'_>) -> Vec<Offer> {
@@ -25,6 +27,7 @@ pub(super) fn segment(ground: &Ground<'_>) -> Vec<Offer> {
         let need = "a program of 64 bits that glibc starts, and that keeps its user";
         rung.lacks.push(lack(need, cure));
     }
+    rung.lacks.extend(sanitized(program));
     let found = library("the library of segments", PACKAGE);
     rung.lacks.extend(found.as_ref().err().cloned());
     let settings = admitting(ground).unwrap_or_else(|lack| {

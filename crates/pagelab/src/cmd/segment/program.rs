@@ -18,7 +18,10 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 pub(super) fn able(words: &[OsString]) -> Result<(), Failure> {
     let name = words[0].to_string_lossy().into_owned();
     let program = Program::of(words).with_context(|| name.clone()).map_err(Failure::usage)?;
-    let why = if program.is_setuid {
+    let asan = program.refuses_preload();
+    let why = if let Some(why) = &asan {
+        why.as_str()
+    } else if program.is_setuid {
         "takes the rights of another user, so the loader puts no library into it"
     } else if program.is_narrow {
         "is of 32 bits, and the library of segments of 64"

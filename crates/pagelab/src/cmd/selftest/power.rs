@@ -181,7 +181,10 @@ impl Bench {
             let came = self.runner.processes(&slower, 0..2, &mut |_| {});
             let measured = match came.map_err(Failure::internal)? {
                 Came::Answered(pilot) => planted::share(pilot.measured()),
-                Came::Interrupted => return Ok(None),
+                Came::Interrupted => {
+                    settings::warn_of_lost(&self.runner);
+                    return Ok(None);
+                }
                 Came::Settled(Outcome::Skipped { need, cure }) => {
                     let why = anyhow::anyhow!("{WORKLOAD} needs {need}: {cure}");
                     return Err(Failure::host(why));

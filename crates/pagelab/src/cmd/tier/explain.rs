@@ -87,7 +87,7 @@ impl Run for Explain {
                 return Err(Failure::host(anyhow::anyhow!(text)));
             }
         };
-        let watched = watch.once(source, &watch.options(nodes.clone()))?;
+        let watched = watch.once(source, &watch.options(nodes.clone()), None)?;
         watched.warn();
         let log = kept.take();
         let told = |policy: &String| -> Result<Told, Failure> {
@@ -152,7 +152,7 @@ impl Explain {
                 }
                 if let Some(one) = told.get_mut(step) {
                     let asked = self.under(&one.policy, None);
-                    last = asked.once(source, &asked.options(nodes.to_vec()))?;
+                    last = asked.once(source, &asked.options(nodes.to_vec()), None)?;
                     one.took.push(Took::of(&last));
                 } else {
                     last = self.under(NONE, None).alone()?;

@@ -20,6 +20,7 @@ use pagelab_live::{
 };
 use pagelab_record::units::parse_bytes;
 use pagelab_sys::{
+    files::folder::Target,
     machine::{
         Tree,
         tiers::{MemoryNode, memory_nodes},
@@ -164,13 +165,14 @@ impl Run for Promote {
         for other in status::others(&tree) {
             output::warn(&format!("{other}; {}", other.cure()));
         }
+        let log = self.log.as_deref().map(output::create).transpose()?;
         if self.program.is_empty() {
             catch_interrupts();
-            let sum = self.follow(source, &options, None)?;
+            let sum = self.follow(source, &options, None, log)?;
             output::drawn(&self.drawn(&sum))?;
             return Ok(if interrupted() { Exit::Interrupted } else { Exit::Good });
         }
-        let once = self.once(source, &options)?;
+        let once = self.once(source, &options, log)?;
         once.warn();
         self.drawn(&once.sum).lines().for_each(output::warn);
         Ok(once.exit())
@@ -206,10 +208,15 @@ impl Promote {
     }
 
     /// Runs the program to its end, under an engine.
-    pub(super) fn once(&self, source: &'static Source, options: &Options) -> Result<Once, Failure> {
+    pub(super) fn once(
+        &self,
+        source: &'static Source,
+        options: &Options,
+        log: Option<Target>,
+    ) -> Result<Once, Failure> {
         let began = monotonic_raw_ns();
         let mut started = Started::new(&self.program, Some(source))?;
-        let followed = self.follow(source, options, Some(&mut started));
+        let followed = self.follow(source, options, Some(&mut started), log);
         // Whatever became of the engine, the program runs to its end.
         let complaints = started.complaints();
         let ended = started.end()?;

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// page tables. Not yet seen on hardware with two tiers.
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// Once, instead of again and again until Ctrl-C.
+    /// Once, instead of again and again until Ctrl-C; so it is where stdout is no terminal.
     #[arg(long)]
     once: bool,
     /// As JSON, one object a look.
@@ -44,6 +44,8 @@ pub(super) struct Show {
 impl Run for Show {
     fn run(self) -> Result<Exit, Failure> {
         catch_interrupts();
+        // Into a file or a pipe it would go on when nobody reads any more.
+        let once = self.once || !std::io::stdout().is_terminal();
         let mut before: Option<BTreeMap<String, u64>> = None;
         loop {
             let status = Status::read(&Tree::machine());
@@ -51,13 +53,12 @@ impl Run for Show {
                 serde_json::to_string(&status).map_err(Failure::internal)? + "\n"
             } else {
                 // In place on a terminal: home, and clear what is below.
-                let home =
-                    if self.once || !std::io::stdout().is_terminal() { "" } else { "\x1b[H\x1b[J" };
+                let home = if once { "" } else { "\x1b[H\x1b[J" };
                 format!("{home}{}", drawn(&status, before.as_ref()))
             };
             output::drawn(&text)?;
             let pause = u64::try_from(PAUSE.as_nanos()).unwrap_or(u64::MAX);
-            if self.once || !wait_until(monotonic_raw_ns() + pause) {
+            if once || !wait_until(monotonic_raw_ns() + pause) {
                 let exit = if interrupted() { Exit::Interrupted } else { Exit::Good };
                 return Ok(exit);
             }

@@ -15,7 +15,7 @@ use pagelab_sys::knobs::Knobs;
 use super::{Subject, names, prediction, told::say};
 use crate::{
     exit::{Exit, Failure},
-    session,
+    output, session,
 };
 
 /// What ends the way before its end.
@@ -69,7 +69,10 @@ pub(super) fn up(
     match all_of_it(run, &mut climb, knobs, asked, conduct) {
         Ok(()) => Ok(Exit::Good),
         Err(Halt::Failed(failure)) => Err(failure),
-        Err(Halt::Ended(Ended::Interrupted)) => {
+        Err(Halt::Ended(ended @ (Ended::Interrupted | Ended::Unguarded(_)))) => {
+            if matches!(ended, Ended::Unguarded(_)) {
+                output::warn(&format!("interrupted: {ended}"));
+            }
             keep(run, &climb)?;
             Ok(Exit::Interrupted)
         }

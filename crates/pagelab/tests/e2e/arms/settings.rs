@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use pagelab_record::journal;
 
 use super::{arms, run};
-use crate::support::{Lab, Live, Machine, Saved, is_root, measured, skip, small_folio};
+use crate::support::{Lab, Live, Machine, Saved, is_root, measured, signal, skip, small_folio};
 
 const FOLIO: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
 
@@ -71,6 +71,28 @@ fn a_killed_run_leaves_no_setting_and_goes_on() {
     live.end();
     saved.becomes(saved.found());
     // The watchdog may still hold the lock, with the setting back already.
+    lab.pagelab(&["resume", "--wait", "ab", "--ab", &a, &b]).exits(0).shows(&["4+4"]);
+    saved.is_back();
+}
+
+#[test]
+fn a_run_without_its_watchdog_is_interrupted_and_says_why() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some(saved) = small_folio() else { return };
+    let lab = Lab::new();
+    let (a, b) = (folio("always"), folio("madvise"));
+    let words = ["run", "fault/latency", "--size", "1m", "--rounds", "30", "--forks", "4"];
+    let words = [&words[..], &["--ab", &a, &b, "-o", "ab"]].concat();
+    let (live, case) = Live::halted(|| {
+        let _ = fs::remove_dir_all(lab.path("ab"));
+        Live::start(&lab, &words)
+    });
+    signal("KILL", live.watchdog());
+    signal("CONT", case);
+    let ended = live.end();
+    ended.exits(130).complains(&["interrupted: the watchdog of the knobs has died: signal: 9"]);
+    assert!(!ended.stdout.contains("--forks"), "{}", ended.stdout);
+    saved.is_back();
     lab.pagelab(&["resume", "--wait", "ab", "--ab", &a, &b]).exits(0).shows(&["4+4"]);
     saved.is_back();
 }

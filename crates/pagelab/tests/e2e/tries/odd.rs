@@ -12,7 +12,7 @@ use super::{ALONE, goes_on, rungs, seen, values};
 use crate::{
     edges::SmallDisk,
     explain::compiled,
-    support::{Lab, binary, is_root, is_skipped, lacked, measured, skip},
+    support::{Lab, binary, failure, is_root, is_skipped, lacked, measured, skip},
 };
 
 const NOBODY: u32 = 65_534;
@@ -43,10 +43,20 @@ fn a_program_that_closes_what_it_was_given_or_ends_at_once_is_timed() {
 }
 
 #[test]
-fn a_program_that_wants_a_terminal_and_says_so_fails_alike_on_every_rung() {
+fn a_program_that_fails_every_time_is_said_to_fail() {
     let lab = Lab::new();
-    let script = "test -t 1 || { echo this needs a terminal >&2; exit 5; }";
-    super::tried(&lab, "malloc-thp", &["sh", "-c", script]).exits(0);
+    let script = "echo run >> runs; test -t 1 || { echo this needs a terminal >&2; exit 5; }";
+    let failed = super::tried(&lab, "malloc-thp", &["sh", "-c", script]);
+    let why = "as it is set up, the program exited with 5 both times: this needs a terminal";
+    failed.exits(2).complains(&[why, "--exit 5"]);
+    assert_eq!(fs::read_to_string(lab.path("runs")).unwrap().lines().count(), 2);
+    fs::remove_dir_all(lab.path("run")).unwrap();
+    let killed = super::tried(&lab, "malloc-thp", &["sh", "-c", "kill -SEGV $$"]);
+    killed.exits(2).complains(&["the program was ended by signal 11 both times"]);
+    fs::remove_dir_all(lab.path("run")).unwrap();
+    // It may be what it does when all is well.
+    let words = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--exit", "5", "--rung"];
+    lab.pagelab(&[&words[..], &["malloc-thp", "--", "sh", "-c", script]].concat()).exits(0);
     assert_eq!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::EXIT], 5);
     let said = fs::read_to_string(lab.path("run/plain.stderr")).unwrap();
     assert_eq!(said, "this needs a terminal\n");
@@ -59,6 +69,40 @@ fn what_a_program_says_anew_each_time_says_nothing_of_the_rungs() {
     let ended = super::tried(&lab, "malloc-thp", &["sh", "-c", script]);
     ended.exits(0).shows(&["differs from run to run"]);
     assert_eq!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::OUTPUT_STEADY], 0);
+}
+
+#[test]
+fn a_program_that_does_not_end_or_say_the_same_each_time_is_said_to_vary() {
+    let lab = Lab::new();
+    // Does something else in the runs of these numbers, from 0 on, of those on this rung alone.
+    let run = |flag: &str, rung: &str, runs: &str, other: &str| {
+        let count = "n=$(cat n || echo 0); echo $((n + 1)) > n";
+        let script = format!(
+            "case $GLIBC_TUNABLES in *hugetlb=1*) of=malloc-thp;; *hugetlb*) of=plain;; \
+             *) of=as-set-up;; esac; \
+             test $of = {rung} || exit 0; {count}; case $n in {runs}) {other};; esac"
+        );
+        let words = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+        let ended = lab.pagelab(&[&words[..], &[flag, "--", "sh", "-c", &script]].concat());
+        let rungs = lab.path("run/journal.jsonl").exists().then(|| rungs(&lab, "run"));
+        let _ = (fs::remove_dir_all(lab.path("run")), fs::remove_file(lab.path("n")));
+        (ended, rungs.unwrap_or_default())
+    };
+    // The first run, and one of each round.
+    for runs in ["0", "1", "2", "[12]"] {
+        let why = ["the program varies: it exited with", "no run can be compared"];
+        run("--exit=0", "as-set-up", runs, "exit 1").0.exits(2).complains(&why);
+    }
+    let (ended, _) = run("--same-output", "as-set-up", "[12]", "echo other");
+    ended.exits(2).complains(&["the program varies: its output is not that of its first run"]);
+    // What ends so on one rung alone is that rung's.
+    let (ended, rungs) = run("--exit=0", "malloc-thp", "0", "exit 1");
+    if is_skipped(&rungs["malloc-thp"]) {
+        return skip("sh is not of glibc, or nobody may have huge pages", "a glibc with tunables");
+    }
+    ended.exits(1);
+    let why = failure(&rungs["malloc-thp"]);
+    assert!(why.contains("exited with 1; run again at once it exited with 0"), "{why}");
 }
 
 #[test]
@@ -126,7 +170,7 @@ fn a_program_that_fills_the_disk_is_told_and_leaves_a_readable_run() {
     let flags =
         ["try", "--wait", "-q", "-o", "disk/run", "--rounds", "2", "--rung", "malloc-thp", "--"];
     let ended = lab.pagelab(&[&flags[..], &["sh", "-c", script]].concat());
-    assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    assert!(matches!(ended.code, Some(2 | 3)), "{ended:?}");
     lab.pagelab(&["show", "disk/run"]).exits(0);
 }
 

@@ -1,11 +1,13 @@
 //! Other runs that hold the settings, settings that change meanwhile, and runs that hang.
 
+use std::fs;
+
 use pagelab_record::{Outcome, vocabulary::tried};
 
 use super::{ALONE, rungs};
 use crate::{
     knobs::{ENDLESS_FOLIO, WAIT, endless},
-    support::{Lab, Machine, measured, signal, small_folio},
+    support::{Lab, Live, Machine, measured, signal, small_folio, until},
 };
 
 #[test]
@@ -43,6 +45,30 @@ fn a_run_under_other_settings_does_not_count_and_its_variant_is_refused() {
         panic!("{ended:?}");
     };
     assert!(need.contains(changed) && cure.contains("--wait"), "{need} ({cure})");
+}
+
+#[test]
+fn what_was_measured_survives_the_death_of_the_watchdog() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let lab = Lab::new();
+    // The last run of the first round waits: as-set-up, plain and the variant, behind the first.
+    let script = "echo run >> runs; n=$(wc -l < runs); \
+                  until test $n -lt 4 || test -e go; do sleep 0.01; done";
+    let words = ["try", ALONE, "-o", "run", "--rounds", "2", "--rung", "thp-always", "--"];
+    let run = Live::start(&lab, &[&words[..], &["sh", "-c", script]].concat());
+    until("the last run of the first round", || {
+        let runs = fs::read_to_string(lab.path("runs")).unwrap_or_default();
+        (runs.lines().count() == 4).then_some(())
+    });
+    signal("KILL", run.watchdog());
+    lab.file("go", "");
+    let why = "interrupted: the watchdog of the knobs has died";
+    run.end().exits(130).complains(&[why, "pagelab resume"]);
+    let records = rungs(&lab, "run");
+    for variant in [tried::PLAIN, tried::AS_SET_UP, "thp-always"] {
+        assert!(!super::values(&records[variant], tried::ELAPSED).is_empty(), "{variant}");
+    }
+    lab.pagelab(&["resume", "-q", "--wait", "run"]).exits(0);
 }
 
 #[test]

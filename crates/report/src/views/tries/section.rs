@@ -350,12 +350,14 @@ fn untaken(tried: &Tried<'_>) -> Vec<Block> {
 /// Whether the program said the same on every rung.
 fn output(tried: &Tried<'_>) -> Option<Block> {
     let digest = |row: &&Row<'_>| row.entry.counter(tried::OUTPUT_DIGEST);
-    let plain = tried.ran().find(|row| row.rung.name == tried::PLAIN)?;
+    let of = |name| tried.ran().find(|row| row.rung.name == name);
+    let [plain, as_set_up] = [tried::PLAIN, tried::AS_SET_UP].map(of);
     let steady = |row: &Row<'_>| row.entry.counter(tried::OUTPUT_STEADY) == Some(1);
-    if !steady(plain) {
+    if [plain, as_set_up].into_iter().flatten().any(|row| !steady(row)) {
         let text = "its output differs from run to run on one rung: it says nothing of the rungs";
         return Some(Block::Text(capital(text)));
     }
+    let plain = plain?;
     let others = tried.ran().filter(|row| !steady(row) || digest(row) != digest(&plain));
     let others: Vec<&str> = others.map(|row| row.rung.name.as_str()).collect();
     Some(if others.is_empty() {

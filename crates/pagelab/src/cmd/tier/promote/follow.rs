@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     io::{BufWriter, Write},
     time::Duration,
 };
@@ -14,7 +13,10 @@ use pagelab_live::{
     source::Source,
     target::{self, Refused},
 };
-use pagelab_sys::time::monotonic_raw_ns;
+use pagelab_sys::{
+    files::folder::{Made, Target},
+    time::monotonic_raw_ns,
+};
 
 use super::{Promote, program::Started, refused, sum::Sum};
 use crate::exit::Failure;
@@ -26,12 +28,14 @@ const REST_MAX: u32 = 3;
 const FIRST: Duration = Duration::from_millis(100);
 
 impl Promote {
-    /// Runs until the end; `started` is the program, where one was.
+    /// Runs until the end; `started` is the program, where one was, and the first engine has the
+    /// log.
     pub(super) fn follow(
         &self,
         source: &'static Source,
         options: &Options,
         mut started: Option<&mut Started>,
+        mut log: Option<Target>,
     ) -> Result<Sum, Failure> {
         let begin = monotonic_raw_ns();
         let nanoseconds = |seconds: f64| {
@@ -59,9 +63,16 @@ impl Promote {
             let yard = started.as_deref().and_then(Started::yard);
             for &pid in pids.iter().filter(|pid| !known.contains(*pid)) {
                 let is_first = started.as_deref().is_none_or(|program| program.pid() == pid);
-                let log = if is_first { self.log()? } else { None };
-                match Engine::new(pid, source, yard, options.clone(), log) {
-                    Ok(engine) => _ = engines.insert(pid, engine),
+                let kept = self.kept.clone().filter(|_| is_first).map(boxed);
+                let (file, made) = match log.take_if(|_| is_first) {
+                    Some(Target { file, made }) => (Some(boxed(BufWriter::new(file))), Some(made)),
+                    None => (None, None),
+                };
+                match Engine::new(pid, source, yard, options.clone(), kept.or(file)) {
+                    Ok(engine) => {
+                        made.into_iter().for_each(Made::keep);
+                        engines.insert(pid, engine);
+                    }
                     Err(Ended::Target(why)) if self.pid.is_some() => return Err(refused(why)),
                     Err(Ended::Io(why)) => return Err(Failure::host(why)),
                     // One of several: the others go on.
@@ -106,17 +117,10 @@ impl Promote {
             (None, None, None) => Ok(BTreeSet::new()),
         }
     }
+}
 
-    fn log(&self) -> Result<Option<Box<dyn Write>>, Failure> {
-        if let Some(kept) = &self.kept {
-            return Ok(Some(Box::new(kept.clone())));
-        }
-        let Some(path) = &self.log else { return Ok(None) };
-        let file = File::create_new(path).map_err(|why| {
-            Failure::usage(anyhow::Error::new(why).context(format!("--log {}", path.display())))
-        })?;
-        Ok(Some(Box::new(BufWriter::new(file))))
-    }
+fn boxed(log: impl Write + 'static) -> Box<dyn Write> {
+    Box::new(log)
 }
 
 /// A pass of each engine; whether any page was used, or it is not known yet.

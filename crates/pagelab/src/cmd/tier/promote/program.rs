@@ -7,6 +7,7 @@
 use std::{cell::RefCell, collections::BTreeSet, env, ffi::OsString, rc::Rc, time::Duration};
 
 use anyhow::{Context, anyhow};
+use pagelab_advisor::ladder::program::Program;
 use pagelab_live::source::{Opens, Sees, Shared, Source};
 use pagelab_sys::{
     files::beside,
@@ -21,6 +22,8 @@ use crate::exit::Failure;
 
 /// What the loader loads before anything else.
 const PRELOAD: &str = "LD_PRELOAD";
+/// What sees a program without a library in it.
+const OTHER_SOURCES: &str = "--source soft-dirty, hint-faults or page-idle see it from outside";
 /// The least memory that is looked at for loads.
 const SAMPLED: u64 = 1 << 20;
 
@@ -46,6 +49,15 @@ impl Started {
         let mut command = std::process::Command::new(program);
         command.args(arguments);
         let inside = source.filter(|source| matches!(source.opens, Opens::Inside(_)));
+        // What cannot be looked at is started, and says itself why it is none.
+        let looked = inside.and_then(|source| Some((source, Program::of(words).ok()?)));
+        if let Some((source, why)) =
+            looked.and_then(|(source, program)| Some((source, program.refuses_preload()?)))
+        {
+            let (name, source) = (name(), source.name);
+            let text = format!("{name} {why}, and the source {source} is one: {OTHER_SOURCES}");
+            return Err(Failure::usage_text(text));
+        }
         let yard = inside.map(|source| prepare(&mut command, source)).transpose()?;
         relay::begin();
         let waiting = Waiting::prepare(command).with_context(name).map_err(Failure::host)?;

@@ -1,0 +1,106 @@
+//! Checks that files are written through `sys::files` alone.
+//!
+//! A path that a user names is opened step by step there: as root, through no link or directory of
+//! another user. Elsewhere nothing is opened for writing, made, renamed or removed, but in the
+//! places of [`OTHERS`], which reach no such path.
+
+use super::{
+    Problem,
+    code::{bare, tokens, without_tests},
+    sources::is_test,
+    tree::Tree,
+};
+
+/// What may write files otherwise, and what it writes.
+const OTHERS: &[(&str, &str)] = &[
+    ("capture/src/named.rs", "the files of options of QEMU's plugin, which knows no crate of ours"),
+    ("crates/live/src/large.rs", "a file of debugfs"),
+    ("crates/live/src/source/page_idle.rs", "a file of sysfs"),
+    ("crates/sys/src/counts/counters.rs", "a file below /proc/sys"),
+    ("crates/sys/src/files/", "files that a user or a case names"),
+    ("crates/sys/src/knobs/", "settings below /sys and /proc, and its own folder in /run"),
+    ("crates/sys/src/machine/topology/tree.rs", "the machine that a test invents"),
+    ("crates/sys/src/memory/accessed.rs", "a file below /proc"),
+    ("crates/sys/src/memory/written.rs", "a file below /proc"),
+    ("crates/sys/src/memtype/", "the module's device"),
+    ("crates/sys/src/process/child.rs", "a file below /proc"),
+    ("crates/sys/src/vm/", "the root of a test machine"),
+    ("crates/workloads/src/fault/path/guest.rs", "the root of a test machine"),
+];
+
+/// Code that users never run.
+const TOOLS: &[&str] = &["xtask/", "vm/", "fuzz/"];
+
+/// Names of what writes, wherever they come from.
+const NAMES: &[&str] = &["DirBuilder", "NamedTempFile", "OpenOptions", "O_CREAT", "symlink"];
+/// The last two names of paths to what writes.
+const PATHS: &[(&str, &str)] = &[
+    ("File", "create"),
+    ("File", "create_new"),
+    ("File", "options"),
+    ("OFlags", "CREATE"),
+    ("fs", "copy"),
+    ("fs", "create_dir"),
+    ("fs", "create_dir_all"),
+    ("fs", "hard_link"),
+    ("fs", "remove_dir"),
+    ("fs", "remove_dir_all"),
+    ("fs", "remove_file"),
+    ("fs", "rename"),
+    ("fs", "set_permissions"),
+    ("fs", "write"),
+];
+
+/// Code outside `sys::files` that writes files.
+pub(crate) fn elsewhere(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (file, text) in tree.with_extension("rs") {
+        let is_other = OTHERS.iter().any(|(other, _)| file.starts_with(other));
+        let is_tool = TOOLS.iter().any(|tool| file.starts_with(tool));
+        if is_other || is_tool || is_test(file) || file.contains("/examples/") {
+            continue;
+        }
+        let code = without_tests(&bare(text));
+        let tokens = tokens(&code);
+        for (nth, (at, name)) in tokens.iter().enumerate() {
+            let before = match tokens[..nth] {
+                [.., (_, first), (_, "::")] => first,
+                _ => "",
+            };
+            if NAMES.contains(name) || PATHS.contains(&(before, name)) {
+                let line = code[..*at].matches('\n').count() + 1;
+                let cure =
+                    "write through sys::files, or name the place in xtask/src/tidy/writes.rs";
+                problems.push(Problem::new(file, line, format!("`{name}` writes a file"), cure));
+            }
+        }
+    }
+    let gone = OTHERS.iter().filter(|(other, _)| !tree.exists(other.trim_end_matches('/')));
+    let (gone_so, cure) = ("is gone, its entry is not", "remove it from xtask/src/tidy/writes.rs");
+    problems.extend(gone.map(|(other, _)| Problem::new(other, 0, gone_so, cure)));
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_written_past_the_door_is_a_problem() {
+        let found = |file: &str, text: &str| {
+            let all = elsewhere(&Tree::of(&[(file, text)]));
+            all.into_iter()
+                .filter(|problem| problem.line > 0)
+                .map(|problem| problem.line)
+                .collect::<Vec<_>>()
+        };
+        let text = "use std::fs::{self, File};\nfn a() {\n    File::create(path);\n    \
+                    std::fs::write(p, b);\n    let read = File::open(path);\n    // fs::write\n}\n\
+                    #[cfg(test)]\nmod tests { fn b() { fs::write(a, b) } }\n";
+        assert_eq!(found("crates/pagelab/src/a.rs", text), [3, 4]);
+        assert_eq!(found("crates/live/src/a.rs", "use std::fs::OpenOptions;\n"), [1]);
+        for file in ["crates/sys/src/files/a.rs", "xtask/src/a.rs", "crates/report/tests/a.rs"] {
+            assert_eq!(found(file, text), [0; 0], "{file}");
+        }
+    }
+}
