@@ -186,7 +186,7 @@ pub(crate) fn release(part: &Range<usize>) {
     }
 }
 
-/// Makes a map at an address of which a part lies in the segment.
+/// Makes a map at an address of which a part lies in the segment, or with that address as a hint.
 ///
 /// # Safety
 /// As `mmap(2)`.
@@ -199,6 +199,13 @@ pub(crate) unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void
             release(part);
         }
     })?;
+    if at.addr() != map.address / PAGE * PAGE {
+        if was_free {
+            release(part);
+        }
+        count::fell_back(Reason::Placed, map.length);
+        return Ok(at);
+    }
     maps::hold(part);
     let fits = maps::fits(map).and_then(|()| {
         if part.len() == rounded(map.length) { Ok(()) } else { Err(Reason::Placed) }
