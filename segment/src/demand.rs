@@ -314,6 +314,8 @@ unsafe fn grown(
     // Nothing of anybody else is there, or it stays.
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let mapped = if claimed(&goal) { Ok(()) } else { area::map(&goal) };
+    // Both together may be more than a limit allows, where one of them is not.
+    let mapped = mapped.or_else(|errno| if is_vacant(&goal) { Ok(()) } else { Err(errno) });
     let came = mapped.and_then(|()| {
         // SAFETY: the caller's, and nobody has seen what is there.
         match unsafe { kernel::remap(part.start, old, new, flags, place) } {
@@ -329,6 +331,18 @@ unsafe fn grown(
     let _ = maps::changed(&AREA, &goal);
     release(part);
     came.ok()
+}
+
+/// Whether nobody has any of some addresses: leaf by leaf, as all may be more than a limit allows.
+fn is_vacant(range: &Range<usize>) -> bool {
+    range.clone().step_by(PMD).all(|start| {
+        let leaf = start..range.end.min(start + PMD);
+        let is_free = area::map(&leaf).is_ok();
+        if is_free {
+            kernel::forgotten(leaf.start, leaf.len());
+        }
+        is_free
+    })
 }
 
 /// Copies a map that may be read to pages that were just mapped, and unmaps it.
