@@ -213,7 +213,7 @@ pub(crate) fn release(part: &Range<usize>) {
     }
 }
 
-/// Makes a map at an address of which a part lies in the segment.
+/// Makes a map at an address of which a part lies in the segment, or with that address as a hint.
 ///
 /// # Safety
 /// As `mmap(2)`.
@@ -226,6 +226,13 @@ pub(crate) unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void
             release(part);
         }
     })?;
+    if at.addr() != map.address / PAGE * PAGE {
+        if was_free {
+            release(part);
+        }
+        count::fell_back(Reason::Placed, map.length);
+        return Ok(at);
+    }
     pages::hold(part);
     let fits = fits(map).and_then(|()| {
         if part.len() == rounded(map.length) { Ok(()) } else { Err(Reason::Placed) }
@@ -334,6 +341,8 @@ unsafe fn grown(
     // Nothing of anybody else is there, or it stays.
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let mapped = if claimed(&goal) { Ok(()) } else { area::map(&goal) };
+    // Both together may be more than a limit allows, where one of them is not.
+    let mapped = mapped.or_else(|errno| if is_vacant(&goal) { Ok(()) } else { Err(errno) });
     let came = mapped.and_then(|()| {
         // SAFETY: the caller's, and nobody has seen what is there.
         match unsafe { kernel::remap(part.start, old, new, flags, place) } {
@@ -349,6 +358,18 @@ unsafe fn grown(
     let _ = pages::changed(&AREA, &goal);
     release(part);
     came.ok()
+}
+
+/// Whether nobody has any of some addresses: leaf by leaf, as all may be more than a limit allows.
+fn is_vacant(range: &Range<usize>) -> bool {
+    range.clone().step_by(PMD).all(|start| {
+        let leaf = start..range.end.min(start + PMD);
+        let is_free = area::map(&leaf).is_ok();
+        if is_free {
+            kernel::forgotten(leaf.start, leaf.len());
+        }
+        is_free
+    })
 }
 
 /// Copies a map that may be read to pages that were just mapped, and unmaps it.

@@ -147,6 +147,23 @@ unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> 
     done(edge::aside(|| unsafe { changes::protect(at.addr(), length, access) }))
 }
 
+/// `pkey_mprotect(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn pkey_mprotect(
+    at: *mut c_void,
+    length: usize,
+    access: c_int,
+    key: c_int,
+) -> c_int {
+    let [access, key] = [access, key].map(c_long::from);
+    done(edge::aside(|| {
+        changes::note(at.addr(), length)?;
+        // SAFETY: rule 1.
+        let answer = unsafe { libc::syscall(libc::SYS_pkey_mprotect, at, length, access, key) };
+        edge::checked(answer).map(drop)
+    }))
+}
+
 /// `madvise(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {

@@ -16,6 +16,7 @@ use pagelab_sys::process::{
 };
 
 use crate::{
+    area::PAGE,
     back, begin, count, demand,
     kernel::{self, Map, USABLE},
     orders,
@@ -28,8 +29,11 @@ use crate::{
 /// # Safety
 /// As `mmap(2)`.
 pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
-    let whole = map.address..map.address.saturating_add(rounded(map.length));
-    if map.flags & demand::FIXED != 0
+    let is_fixed = map.flags & demand::FIXED != 0;
+    // A hint is an address where nothing is, and the kernel rounds it.
+    let start = if is_fixed { map.address } else { map.address / PAGE * PAGE };
+    let whole = start..start.saturating_add(rounded(map.length));
+    if (is_fixed || AREA.is_on_demand())
         && let Some(part) = AREA.part(&whole)
     {
         let fixed = if AREA.is_on_demand() { demand::fixed } else { fixed };

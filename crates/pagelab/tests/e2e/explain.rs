@@ -29,7 +29,8 @@ pub(crate) fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
     compiled_with(lab, name, &["-O1", "-pthread", "-fno-omit-frame-pointer"])
 }
 
-fn compiled_with(lab: &Lab, name: &str, flags: &[&str]) -> Option<PathBuf> {
+/// The same, by a compiler with these flags.
+pub(crate) fn compiled_with(lab: &Lab, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/explain/{name}.c"));
     let program = lab.path(name);
     let mut cc = Command::new("cc");

@@ -1,5 +1,6 @@
 //! `pagelab segment run`: programs say the same with segments, and what they lacked is counted.
 
+mod calls;
 mod limits;
 mod programs;
 mod told;
@@ -10,7 +11,7 @@ use pagelab_sys::process::segment::PACKAGE;
 use serde_json::Value;
 
 use crate::{
-    explain::compiled,
+    explain::{compiled, compiled_with},
     support::{
         Ended, Lab, Live, Machine, binary, build_library, is_root, pool, signal, skip, until,
     },

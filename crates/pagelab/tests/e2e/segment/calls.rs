@@ -1,0 +1,184 @@
+//! Calls that are drawn at random come to the same with a library in the program as without one.
+
+use std::path::PathBuf;
+
+use pagelab_sys::process::{
+    heat::{HEAT, HEAT_BYTES},
+    preload::{ORDERS, Order, Orders, SHEET, SHEET_BYTES},
+};
+
+use super::*;
+
+const SEGMENTS: [&str; 7] = ["segment", "run", "-q", "--heap", "1g", "--mmap", "2g"];
+/// Flags of segments, none of which a program notices.
+const FLAGS: [&[&str]; 3] = [&[], &["--zero", "release"], &["--leaf", "4k"]];
+
+/// A program of `tests/explain`, whose compiler makes nothing of what malloc is.
+fn built(lab: &Lab, name: &str) -> Option<PathBuf> {
+    compiled_with(lab, name, &["-O1", "-pthread", "-fno-builtin"])
+}
+
+/// How a program is started.
+type Start<'s> = &'s dyn Fn() -> assert_cmd::Command;
+
+fn with_segments(flags: &[&str], program: &Path) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::new(binary());
+    command.args(SEGMENTS).args(flags).arg("--").arg(program);
+    command
+}
+
+/// Calls of one kind: a seed, how many, and words for `calls.c`.
+#[derive(Debug, Clone, Copy)]
+struct Drawn {
+    seed: usize,
+    count: usize,
+    words: &'static str,
+}
+
+impl Drawn {
+    /// What a program says of the calls from `first` to `last`, and in sums of all of them.
+    fn said(self, lab: &Lab, start: Start<'_>, first: usize, last: usize) -> Ended {
+        let mut command = start();
+        let numbers = [self.seed, self.count, first, last].map(|n| n.to_string());
+        lab.ended(command.args(numbers).arg(self.words))
+    }
+
+    /// The same, in sums only.
+    fn sums(self, lab: &Lab, start: Start<'_>) -> Ended {
+        self.said(lab, start, 1, 0)
+    }
+
+    /// Holds one way to start against another, of which the sums are known, and shows the first
+    /// call that comes to something else.
+    fn is_same(self, lab: &Lab, plain: (Start<'_>, &Ended), other: Start<'_>, which: &str) {
+        let came = self.sums(lab, other);
+        if (came.code, &came.stdout) == (plain.1.code, &plain.1.stdout) {
+            return;
+        }
+        let lines = || plain.1.stdout.lines().zip(came.stdout.lines());
+        let same = lines().take_while(|(one, other)| one == other).count();
+        let said = |start| self.said(lab, start, same * 1000, same * 1000 + 999).stdout;
+        let (one, other) = (said(plain.0), said(other));
+        let differs = one.lines().zip(other.lines()).find(|(one, other)| one != other);
+        panic!("{which} {self:?}: {differs:#?}\n{}", came.stderr);
+    }
+}
+
+/// Calls come to the same with segments of each kind.
+fn are_same_with_segments(drawn: &[Drawn]) {
+    let lab = Lab::new();
+    let Some(program) = built(&lab, "calls") else { return };
+    build_library(PACKAGE);
+    let plain = || assert_cmd::Command::new(&program);
+    for drawn in drawn {
+        let sums = drawn.sums(&lab, &plain);
+        sums.exits(0);
+        for flags in FLAGS {
+            let with = || with_segments(flags, &program);
+            drawn.is_same(&lab, (&plain, &sums), &with, &format!("{flags:?}"));
+        }
+    }
+}
+
+#[test]
+fn calls_drawn_at_random_come_to_the_same_with_segments() {
+    are_same_with_segments(&[Drawn { seed: 5, count: 10_000, words: "large" }]);
+}
+
+#[test]
+fn the_break_drawn_at_random_comes_to_the_same_with_segments() {
+    are_same_with_segments(&[Drawn { seed: 4, count: 2000, words: "brk" }]);
+}
+
+#[test]
+fn calls_drawn_at_random_come_to_the_same_with_the_other_libraries() {
+    let lab = Lab::new();
+    let Some(program) = built(&lab, "calls") else { return };
+    let [preload, heat] =
+        [pagelab_sys::process::preload::PACKAGE, pagelab_sys::process::heat::PACKAGE]
+            .map(build_library);
+    let sheet = lab.file("sheet", [0; SHEET_BYTES]);
+    let yard = lab.file("yard", vec![0; HEAT_BYTES]);
+    let orders = Orders::default().with(Order::Huge, 2 << 20).with(Order::Watch, 4096).to_string();
+    let plain = || assert_cmd::Command::new(&program);
+    let ordered = || {
+        let mut command = plain();
+        command.env("LD_PRELOAD", &preload).env(ORDERS, &orders).env(SHEET, &sheet);
+        command
+    };
+    let watched = || {
+        let mut command = plain();
+        command.env("LD_PRELOAD", &heat).env(HEAT, &yard);
+        command
+    };
+    let drawn = Drawn { seed: 6, count: 3000, words: "small" };
+    let sums = drawn.sums(&lab, &plain);
+    sums.exits(0);
+    drawn.is_same(&lab, (&plain, &sums), &ordered, "preload");
+    drawn.is_same(&lab, (&plain, &sums), &watched, "heat");
+}
+
+#[test]
+#[ignore = "soak: a million calls take minutes"]
+fn a_million_calls_drawn_at_random_come_to_the_same_with_segments() {
+    // Others each time: what differs names its seed.
+    let seeds = std::process::id() as usize * 10..;
+    let words = ["small", "large", "large", "brk"];
+    let drawn = |(seed, words)| Drawn { seed, count: 83_334, words };
+    are_same_with_segments(&seeds.zip(words).map(drawn).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_program_that_forbids_itself_calls_ends_as_it_does_without_segments() {
+    let lab = Lab::new();
+    let Some(program) = built(&lab, "filters") else { return };
+    build_library(PACKAGE);
+    for words in [["prctl", "0"], ["syscall", "40"], ["strict", "0"]] {
+        let plain = lab.ended(assert_cmd::Command::new(&program).args(words));
+        for flags in FLAGS {
+            let ended = lab.ended(with_segments(flags, &program).args(words));
+            assert_eq!(
+                (ended.code, &ended.stdout),
+                (plain.code, &plain.stdout),
+                "{words:?} {flags:?}: {}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+/// What `limits.c` had, in MiB or threads, and the number of the error that ended it.
+fn had(ended: &Ended) -> (f64, i32) {
+    ended.exits(0);
+    let mut words = ended.stdout.split_whitespace();
+    let mut next = || words.next().unwrap();
+    (next().parse().unwrap(), next().parse().unwrap())
+}
+
+#[test]
+fn a_limit_is_met_where_it_is_met_without_segments() {
+    let lab = Lab::new();
+    let Some(program) = built(&lab, "limits") else { return };
+    build_library(PACKAGE);
+    let cases: [(_, _, &[_]); 3] = [
+        ("d", 200, &["malloc", "realloc", "mmap", "brk"]),
+        ("v", 400, &["mmap", "none", "threads"]),
+        ("l", 2, &["mlock"]),
+    ];
+    let cases = cases.iter().flat_map(|case| case.2.iter().map(|kind| (case.0, case.1, *kind)));
+    for (limit, mib, kind) in cases {
+        let words = [limit, &mib.to_string(), kind];
+        let plain = had(&lab.ended(assert_cmd::Command::new(&program).args(words).arg("inside")));
+        let inside = had(&lab.ended(with_segments(&[], &program).args(words).arg("inside")));
+        let script = format!("ulimit -{limit} {}; exec \"$@\"", mib << 10_u32);
+        let mut outside = assert_cmd::Command::new(binary());
+        outside.args(SEGMENTS).args(["--", "bash", "-c", &script, "bash"]);
+        let outside = had(&lab.ended(outside.arg(&program).args(words)));
+        for came in [inside, outside] {
+            assert!(
+                (came.0 - plain.0).abs() <= plain.0 / 10.0 && came.1 == plain.1,
+                "{words:?}: {came:?} in place of {plain:?}"
+            );
+        }
+    }
+}
