@@ -58,6 +58,16 @@ fn fell_back(bytes: usize, to: usize, before: Errno) {
     }
 }
 
+/// What libc serves, which says in `errno` that one of its arenas was full though another was not.
+fn by_libc(call: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let before = edge::errno();
+    let at = call();
+    if !at.is_null() {
+        edge::set_errno(before);
+    }
+    at
+}
+
 /// By whom it is served best, or who has room for it; null where nobody has.
 fn served(bytes: usize, before: Errno) -> *mut c_void {
     let bytes = bytes.max(LEAST);
@@ -89,7 +99,7 @@ unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
         fell_back(bytes, 0, before);
     }
     // SAFETY: takes a number.
-    unsafe { __libc_malloc(bytes) }
+    by_libc(|| unsafe { __libc_malloc(bytes) })
 }
 
 /// `calloc(3)`.
@@ -112,7 +122,7 @@ unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
         fell_back(bytes, 0, before);
     }
     // SAFETY: takes numbers.
-    unsafe { __libc_calloc(count, each) }
+    by_libc(|| unsafe { __libc_calloc(count, each) })
 }
 
 /// `free(3)`.
@@ -143,7 +153,7 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     let is_block = blocks::has(old.addr());
     if !AREA.has(old.addr()) && !is_block {
         // SAFETY: rule 1, and it lies elsewhere.
-        return unsafe { __libc_realloc(old, bytes) };
+        return by_libc(|| unsafe { __libc_realloc(old, bytes) });
     }
     if bytes == 0 {
         // As glibc does.
@@ -228,7 +238,7 @@ fn aligned(to: usize, bytes: usize) -> *mut c_void {
         fell_back(bytes, to, before);
     }
     // SAFETY: takes numbers.
-    unsafe { __libc_memalign(to, bytes) }
+    by_libc(|| unsafe { __libc_memalign(to, bytes) })
 }
 
 /// `memalign(3)`.
