@@ -149,8 +149,8 @@ struct Kind {
     asan: Option<String>,
 }
 
-/// What the runtime of `AddressSanitizer` is called, of gcc and of clang, where it is a library: one
-/// that is linked in does not look at what else is loaded.
+/// What the runtime of `AddressSanitizer` is called, of gcc and of clang, where it is a library:
+/// one that is linked in does not look at what else is loaded.
 const ASAN: [&str; 2] = ["libasan.so", "libclang_rt.asan"];
 
 /// Texts that glibc has to have in a program to read tunables in it (2.26), each of which ends with
