@@ -26,6 +26,7 @@ use pagelab_sys::{
     process::{
         child::take_name,
         minder::{MINDER_COMMAND, minder_main},
+        stack::with_room,
     },
 };
 use pagelab_workloads::{WORKLOADS, fault::path::guest as path};
@@ -36,6 +37,11 @@ use crate::exit::{Exit, Failure};
 const CASE_COMMAND: &str = "__case";
 
 fn main() -> ExitCode {
+    with_room(part)
+}
+
+/// What the command line asks for.
+fn part() -> ExitCode {
     // The hidden parts come first: they are no command line of anybody's, and the watchdog must
     // start without a thread and without output.
     let words: Vec<OsString> = std::env::args_os().collect();

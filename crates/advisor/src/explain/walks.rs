@@ -55,7 +55,7 @@ const PART: u64 = 60;
 pub struct Sampler {
     /// Nothing is ever sent: when it is gone, the looking ends.
     stop: Sender<()>,
-    thread: JoinHandle<Result<Looks, String>>,
+    thread: io::Result<JoinHandle<Result<Looks, String>>>,
 }
 
 impl Sampler {
@@ -66,7 +66,8 @@ impl Sampler {
             let told = stopped.recv_timeout(Duration::from_nanos(ns));
             matches!(told, Err(RecvTimeoutError::Timeout))
         };
-        let thread = thread::spawn(move || Looking::new(pid, with_children).until_stopped(&sleep));
+        let looks = move || Looking::new(pid, with_children).until_stopped(&sleep);
+        let thread = thread::Builder::new().spawn(looks);
         Self { stop, thread }
     }
 
@@ -77,7 +78,8 @@ impl Sampler {
     pub fn close(self) -> Result<Looks, String> {
         // Whoever asks from now on is told.
         drop(self.stop);
-        self.thread.join().unwrap_or_else(|_| Err("whoever looked has failed".to_owned()))
+        let thread = self.thread.map_err(|error| format!("no thread to look with: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("whoever looked has failed".to_owned()))
     }
 }
 

@@ -187,7 +187,7 @@ impl Attached {
         let others = tree::below_us();
         let begun = monotonic_raw_ns();
         let child = load::shell(&self.client, output).map_err(failed)?;
-        let waits = stamped(child);
+        let waits = stamped(child).map_err(failed)?;
         while !waits.is_finished() {
             let is_over = self.has_ended();
             if is_over || interrupted() {

@@ -101,7 +101,7 @@ impl Watch {
         let begun = monotonic_raw_ns();
         let client = load::shell(&load.client, &streams.client).map_err(Stopped::Start)?;
         self.eyes.ignore(client.id());
-        let waits = stamped(client);
+        let waits = stamped(client).map_err(Stopped::Start)?;
         while !waits.is_finished() {
             if self.step(ASK)?.is_some() {
                 let words = last_words(&mut streams.complaints);
@@ -172,10 +172,13 @@ impl Watch {
 const NOBODY: &str = "nobody waited for its client";
 
 /// Waits for a child in a thread of its own; when and how it ended.
+///
+/// # Errors
+/// When there can be no thread; the child runs on.
 pub(super) fn stamped(
     mut child: std::process::Child,
-) -> thread::JoinHandle<(u64, io::Result<ExitStatus>)> {
-    thread::spawn(move || {
+) -> io::Result<thread::JoinHandle<(u64, io::Result<ExitStatus>)>> {
+    thread::Builder::new().spawn(move || {
         let status = child.wait();
         (monotonic_raw_ns(), status)
     })
@@ -185,7 +188,7 @@ pub(super) fn stamped(
 pub(super) fn command(command: &OsString, output: &mut File, which: &str) -> Result<(), Stopped> {
     let others = tree::below_us();
     let child = load::shell(command, output).map_err(Stopped::Start)?;
-    let waits = stamped(child);
+    let waits = stamped(child).map_err(Stopped::Start)?;
     while !waits.is_finished() {
         if interrupted() {
             forget_interrupts();

@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use pagelab_sys::process::closed::leave_closed;
+
 /// So long may the program think about an end that it was asked for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// Of what it said last, so much is told.
@@ -34,6 +36,8 @@ impl Streams {
         if let Some(input) = &mut self.input {
             input.rewind()?;
             command.stdin(input.try_clone()?);
+        } else {
+            leave_closed(command, &[0]);
         }
         for file in [&mut self.output, &mut self.complaints, &mut self.client] {
             file.set_len(0)?;

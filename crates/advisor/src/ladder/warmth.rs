@@ -16,7 +16,7 @@ use pagelab_sys::{
     counts::reports_free_pages,
     machine::Topology,
     memory::{Advice, Area, Backing, Layout},
-    process::crew,
+    process::{crew, stack::is_memory_limited},
     time::monotonic_raw_ns,
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Warmed {
 /// Touches and frees what a program of so many bytes takes, and usually so many nanoseconds; `None`
 /// where nothing is given back to a host, or nothing can be touched ahead.
 pub(super) fn warmed(peak: u64, usual_ns: u64) -> Option<Warmed> {
-    if !reports_free_pages() {
+    if !reports_free_pages() || is_memory_limited() {
         return None;
     }
     let room = Topology::machine().memory_budget().bytes / 2;
@@ -64,7 +64,7 @@ pub(super) fn warmed(peak: u64, usual_ns: u64) -> Option<Warmed> {
         }
         Some(())
     });
-    done.into_iter().collect::<Option<()>>()?;
+    done.ok()?.into_iter().collect::<Option<()>>()?;
     let touched = touched.into_inner();
     Some(Warmed { bytes: touched as u64, is_whole: touched == bytes })
 }

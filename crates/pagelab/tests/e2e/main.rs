@@ -25,6 +25,7 @@ mod kinds_anon;
 mod kinds_file;
 mod knobs;
 mod lies;
+mod limits;
 mod memtype;
 mod output;
 mod path;

@@ -8,8 +8,12 @@
 //! leaves in shared memory; it dies when its parent dies.
 
 use std::{
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     thread,
 };
 
@@ -20,7 +24,7 @@ use rustix::{
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::{SysError, memory::map::Words, process::Pinned};
+use crate::{Called, SysError, memory::map::Words, process::Pinned};
 
 /// Meets all workers of a crew, whether they share an address space or not.
 #[derive(Debug)]
@@ -64,19 +68,33 @@ impl Barrier {
     }
 }
 
-/// Runs `body(0..workers)` in threads of this process.
+/// Runs `body(0..workers)` in threads of this process: in all of them, or in none.
+///
+/// # Errors
+/// When there cannot be so many threads.
 ///
 /// # Panics
 /// When a worker panicked.
-pub fn threads<R: Send>(workers: usize, body: impl Fn(usize) -> R + Sync) -> Vec<R> {
+pub fn threads<R: Send>(
+    workers: usize,
+    body: impl Fn(usize) -> R + Sync,
+) -> Result<Vec<R>, SysError> {
     if workers == 1 {
-        return vec![body(0)];
+        return Ok(vec![body(0)]);
     }
+    // Whoever meets the others at a barrier would wait for one that there is not.
+    let may_go = OnceLock::<bool>::new();
     thread::scope(|scope| {
-        let body = &body;
-        let handles: Vec<_> =
-            (0..workers).map(|worker| scope.spawn(move || body(worker))).collect();
-        handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect()
+        let (body, may_go) = (&body, &may_go);
+        let start = |worker| {
+            let work = move || (*may_go.wait()).then(|| body(worker));
+            thread::Builder::new().spawn_scoped(scope, work)
+        };
+        let started: io::Result<Vec<_>> = (0..workers).map(start).collect();
+        let _ = may_go.set(started.is_ok());
+        let started = started.called("clone", format_args!("{workers} threads"))?.into_iter();
+        let done = started.filter_map(|worker| worker.join().expect("a worker panicked"));
+        Ok(done.collect())
     })
 }
 
@@ -96,7 +114,7 @@ pub(crate) fn pinned<R: Send + Default>(
         let is_off = failed.load(Ordering::Relaxed);
         let result = if is_off { R::default() } else { body(index, &barrier) };
         pinned.map(|_| result)
-    });
+    })?;
     results.into_iter().collect()
 }
 
@@ -140,7 +158,7 @@ pub fn processes<T: FromBytes + IntoBytes + Immutable>(
         let Ok(Some((child, status))) = wait(WaitOptions::empty()) else { break };
         children.retain(|other| *other != child);
         if status.exit_status() != Some(0) && failure.is_none() {
-            let why = std::io::Error::other(format!("it ended with {status:?}"));
+            let why = io::Error::other(format!("it ended with {status:?}"));
             failure = Some(SysError::new("wait", "a worker process", why));
         }
     }
@@ -230,6 +248,6 @@ mod tests {
                 seen
             })
         });
-        assert_eq!(seen, [true; 3]);
+        assert_eq!(seen.unwrap(), [true; 3]);
     }
 }

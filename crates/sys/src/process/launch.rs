@@ -34,6 +34,7 @@ use rustix::{
 
 use crate::{
     checked,
+    process::closed::leave_closed,
     time::{Usage, monotonic_raw_ns, usage::of_rusage},
 };
 
@@ -56,11 +57,12 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Forks; the child waits before it becomes the program.
+    /// Forks; the child waits before it becomes the program, and has our standard streams.
     ///
     /// # Errors
     /// When there can be no process.
-    pub fn prepare(command: Command) -> io::Result<Self> {
+    pub fn prepare(mut command: Command) -> io::Result<Self> {
+        leave_closed(&mut command, &[0, 1, 2]);
         Self::prepare_with(command, Before::default())
     }
 
@@ -102,11 +104,11 @@ impl Waiting {
         // SAFETY: rule 1: the closure makes plain system calls only.
         unsafe { command.pre_exec(wait) };
         // `spawn` returns when the child has become the program, so it needs a thread of its own.
-        let spawn = thread::spawn(move || {
+        let spawn = thread::Builder::new().spawn(move || {
             let child = command.spawn();
             drop((tell, may_go));
             child
-        });
+        })?;
         let mut number = [0; 4];
         if told.read_exact(&mut number).is_err() {
             let error = match spawn.join() {
@@ -131,7 +133,7 @@ impl Waiting {
         self.go.write_all(&[1])?;
         let child = self.spawn.join().map_err(|_| io::Error::other("the launcher panicked"))??;
         let mut running = Running::of(&child);
-        running.stamp = running.fd.as_ref().and_then(|fd| fd.try_clone().ok()).map(stamp);
+        running.stamp = running.fd.as_ref().and_then(|fd| stamp(fd.try_clone().ok()?).ok());
         Ok(running)
     }
 }
@@ -149,8 +151,8 @@ pub struct Running {
 }
 
 /// Waits for the end of a process; when that was.
-fn stamp(fd: OwnedFd) -> JoinHandle<u64> {
-    thread::spawn(move || {
+fn stamp(fd: OwnedFd) -> io::Result<JoinHandle<u64>> {
+    thread::Builder::new().spawn(move || {
         // Woken by a signal it waits on.
         while !poll(&mut [PollFd::new(&fd, PollFlags::IN)], None).is_ok_and(|ready| ready > 0) {}
         monotonic_raw_ns()
@@ -188,6 +190,7 @@ impl Running {
     /// # Errors
     /// When there is no such program, it may not be executed, or there can be no process.
     pub fn start(command: &mut Command) -> io::Result<Self> {
+        leave_closed(command, &[0, 1, 2]);
         let spawned = command.spawn().or_else(|error| match error.raw_os_error() {
             Some(libc::ENOEXEC) => {
                 // A script without a first line that says by what: `execvp`, which comes after a

@@ -3,6 +3,7 @@
 //! Nothing here measures.
 
 pub mod child;
+pub mod closed;
 pub mod crew;
 pub mod heat;
 pub mod launch;
@@ -12,6 +13,7 @@ mod pulse;
 pub mod relay;
 pub(crate) mod sched;
 pub mod segment;
+pub mod stack;
 pub mod tree;
 
 pub use child::Heirloom;

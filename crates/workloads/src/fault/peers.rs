@@ -84,7 +84,7 @@ impl Peer {
         let rounds = if self.processes > 1 {
             crew::processes(self.processes, work)?
         } else {
-            crew::threads(self.threads, work)
+            crew::threads(self.threads, work)?
         };
         Ok(rounds.into_iter().reduce(PeerRound::join).expect("at least one worker"))
     }

@@ -169,7 +169,7 @@ fn touch_in_threads(
         barrier.wait();
         let again = phase(clock, &mut || touch_share(plan, area, from, to));
         (populated, first, again.minor)
-    });
+    })?;
     let join = |(a, first, faults): (Option<Phase>, Phase, u64), (b, phase, again)| {
         (a.zip(b).map(|(a, b): (Phase, Phase)| a.join(b)), first.join(phase), faults + again)
     };

@@ -300,7 +300,7 @@ fn beside(field: &Field) -> Result<Verdict> {
             lost += usize::from(!is_forgotten || ground.load(AT + page) != 0);
         }
         lost
-    });
+    })?;
     ensure!(
         lost.iter().sum::<usize>() == 0,
         "pages of each thread that held something else: {lost:?}"

@@ -103,7 +103,8 @@ impl Capture {
             child.map_err(|error| Failure::host(anyhow!("cannot start {emulator}: {error}")))?;
         let mut memory = Memory::of(child.id());
         let uses = stats::Uses::new(CLASSES, move |addr| memory.class_of(addr));
-        let model = thread::spawn(move || Model { uses, kept: Vec::new(), bytes: 0 }.take(from));
+        let model = move || Model { uses, kept: Vec::new(), bytes: 0 }.take(from);
+        let model = thread::Builder::new().spawn(model).map_err(Failure::host)?;
         let status = attend(child, || model.is_finished()).map_err(Failure::host)?;
         // The plugin is gone, and with this the pipe ends.
         drop(pipe);

@@ -77,7 +77,8 @@ pub fn tracepoints(names: &[&str]) -> Vec<Option<Tracepoint>> {
         let place = mount_privately()?;
         Some(read(&place, &asked.iter().map(String::as_str).collect::<Vec<_>>()))
     };
-    let found = thread::spawn(in_private).join().ok().flatten();
+    let looks = thread::Builder::new().spawn(in_private).ok();
+    let found = looks.and_then(|looks| looks.join().ok()).flatten();
     found.unwrap_or_else(|| vec![None; names.len()])
 }
 

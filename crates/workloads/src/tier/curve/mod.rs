@@ -277,7 +277,7 @@ impl Trial for Placement {
             drop(pinned);
             Ok((span, sum))
         };
-        let made = threads(ground.draws.len(), access);
+        let made = threads(ground.draws.len(), access)?;
         let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
         let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
         let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());

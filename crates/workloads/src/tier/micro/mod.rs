@@ -210,7 +210,7 @@ impl Trial for Run {
         engine.map_or(Ok(()), Engine::stop)?;
         self.monitor.as_ref().map_or(Ok(()), OwnMonitor::stop)?;
         let counted = Counters::read_whole().since(&start);
-        let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
+        let made: Vec<(Span, u64)> = made?.into_iter().collect::<Result<_, Error>>()?;
         let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
         let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
         meter.observe(SCORE, elapsed, 1, 0, ns);

@@ -194,6 +194,7 @@ fn process(
         barrier.wait();
         worker.run(calls)
     });
+    let Ok(codes) = codes else { return worker::NO_GROUND };
     codes.into_iter().max().unwrap_or(0)
 }
 

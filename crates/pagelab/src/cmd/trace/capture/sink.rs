@@ -43,7 +43,8 @@ impl Sink {
         }
         let (from, pipe) = io::pipe()?;
         let output = create(file, path).map_err(cause)?;
-        Ok(Self::Packed { pipe, pump: thread::spawn(move || pump(from, output)) })
+        let pump = thread::Builder::new().spawn(move || pump(from, output))?;
+        Ok(Self::Packed { pipe, pump })
     }
 
     /// Where the plugin finds it.
