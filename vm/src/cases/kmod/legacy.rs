@@ -190,7 +190,7 @@ fn while_zeroed() -> Result<Verdict> {
             }
         }
         Ok(())
-    });
+    })?;
     answers.into_iter().collect::<Result<(), _>>()?;
     ensure!(is_seen.into_inner(), "open waits for the zeroes");
     Node::open(door, true).context("afterwards")?;

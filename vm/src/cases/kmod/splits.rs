@@ -109,7 +109,7 @@ fn touches_beside() -> Result<Verdict> {
         });
         is_done.store(true, Ordering::Relaxed);
         splits.map(|()| 0)
-    });
+    })?;
     let lost = answers.into_iter().sum::<Result<usize, _>>()?;
     ensure!(lost == 0, "{lost} looks found something else");
     Verdict::ok(format!("{ROUNDS} splits"))
@@ -136,7 +136,7 @@ fn vetoed() -> Result<Verdict> {
             disable_thp(true)?;
             ground.store(second, word(second));
             disable_thp(false)
-        });
+        })?;
         answers.into_iter().collect::<Result<(), _>>()?;
         for (at, expected) in
             [(first, word(first)), (second, word(second)), (first + PAGE, 0), (GIB - PAGE, 0)]
