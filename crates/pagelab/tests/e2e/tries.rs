@@ -450,7 +450,8 @@ fn out_of_memory_at_a_limit_is_that_rungs_result() {
 fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let lab = Lab::new();
     let Some(program) = compiled(&lab, "random") else { return };
-    let words = [program.to_str().unwrap(), "64", "1000000"];
+    // So many loads that whoever looks whose its memory is comes before its end.
+    let words = [program.to_str().unwrap(), "64", "5000000"];
     let flags = ["try", "--wait", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--"];
     let ended = lab.pagelab(&[&flags[..], &words].concat());
     ended.exits(0);
@@ -461,7 +462,7 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
         ended.shows(&["no prediction", "kernel.perf_event_paranoid"]);
         return skip("perf is not allowed", "sysctl kernel.perf_event_paranoid=2");
     }
-    // Base pages are what it is watched on, and larger ones what is asked about.
+    // Base pages are what it has, and larger ones what is asked about.
     let seen = measured(watched);
     assert!(seen.is_valid(), "{:?}", seen.witness);
     assert!(seen.counters["perf_minor"] >= 64 * 256, "{:?}", seen.counters);
