@@ -42,7 +42,7 @@ use crate::{
 const SLACK: u64 = 1 << 20;
 
 /// The same for huge pages. What is counted as page cache may not be what can be reclaimed: with
-/// 1.25 MiB more of that, one more huge page would fit, and no base page after it.
+/// 768 KiB more of that, one more huge page would fit, and no base page after it.
 const SLACK_HUGE: u64 = 1280 << 10;
 
 /// Pages that a CPU may have charged in advance: `MEMCG_CHARGE_BATCH`, on a few CPUs.
