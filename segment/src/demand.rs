@@ -70,12 +70,10 @@ pub(crate) fn laid(map: &Map, range: &Range<usize>) -> Result<*mut c_void, Errno
     let lowest = LOWEST.fetch_min(range.start, Ordering::Relaxed).min(range.start);
     let is_small = range.len() < PMD;
     let is_plain = map.access == USABLE && map.flags & libc::MAP_NORESERVE == 0;
-    if is_plain && is_small && AREA.range().end - lowest > SMALL {
-        open(range);
-    }
+    let is_served = is_plain && is_small && AREA.range().end - lowest > SMALL && open(range);
     // A map is one mapping of the kernel, or calls that go over all of it would fail; leaves that
     // were kept are mappings of their own.
-    let mut at = range.start;
+    let mut at = if is_served { range.end } else { range.start };
     while at < range.end {
         let end = if kept::is_on() { (at / PMD + 1) * PMD } else { range.end };
         let part = at..end.min(range.end);
@@ -135,24 +133,25 @@ fn claimed(range: &Range<usize>) -> bool {
     is_open
 }
 
-/// Maps the leaf around some pages that were taken, if nobody has anything else of it.
-fn open(range: &Range<usize>) {
+/// Maps the leaf around some pages that were taken, if nobody has anything else of it; whether
+/// it did.
+fn open(range: &Range<usize>) -> bool {
     let whole = range.start / PMD * PMD..range.end.next_multiple_of(PMD);
     let own = AREA.range();
     if whole.len() != PMD || whole.start < own.start || whole.end > own.end {
-        return;
+        return false;
     }
     let rest = [whole.start..range.start, range.end..whole.end];
     let rest = rest.map(|part| pages::span(&part));
     {
-        let Ok(pages) = pages::pages() else { return };
+        let Ok(pages) = pages::pages() else { return false };
         let is_used = |part: &Range<usize>| {
             pages.taken.is_any_taken(part.start, part.end)
                 || pages.open.is_any_taken(part.start, part.end)
         };
         let own = pages::span(range);
         if rest.iter().any(is_used) || pages.open.is_any_taken(own.start, own.end) {
-            return;
+            return false;
         }
         for part in &rest {
             pages.taken.hold(part.start, part.end);
@@ -163,14 +162,15 @@ fn open(range: &Range<usize>) {
         area::advise_leaf(whole.start, PMD, orders::leaf());
     }
     // Nobody is in the midst of a call here: it was not so above.
-    let Ok(pages) = pages::pages() else { return };
+    let Ok(pages) = pages::pages() else { return false };
+    // Under one lock: who takes one of them next finds that it is mapped.
     for part in &rest {
         pages.taken.free(part.start, part.end);
+        if is_open {
+            pages.open.hold(part.start, part.end);
+        }
     }
-    drop(pages);
-    if is_open {
-        pages::opened(&whole);
-    }
+    is_open
 }
 
 /// Unmaps what is open of some addresses, so that the kernel finds what the program has there.

@@ -3,9 +3,9 @@
 //! The library that gives a program segments: `libpagelab_segment.so`.
 //!
 //! The one idea: the dynamic loader of glibc finds malloc, `mmap` and their kin here first
-//! (`LD_PRELOAD`). What may lie anywhere comes out of a segment, contiguous memory that is reserved
-//! once and aligned to its leaf, so that the kernel serves it by large pages; everything else is
-//! the kernel's or libc's as before, and counted. What libc maps for itself, as the stacks of
+//! (`LD_PRELOAD`). What may lie anywhere comes out of a segment, contiguous memory that is aligned
+//! to its leaf, so that the kernel serves it by large pages; everything else is the kernel's or
+//! libc's as before, and counted. What libc maps for itself, as the stacks of
 //! threads, nobody stands before: it is found in the process's mappings at its end.
 //!
 //! It is no allocator: mimalloc and dlmalloc serve the heap. Nothing else here allocates, prints or
@@ -15,8 +15,8 @@
 //! 1. What the program passes goes on as it came, and whoever gets it checks it; whatever a call
 //!    promises about its memory the program promises.
 //! 2. A call sets `errno` where it fails, and leaves it alone where it does not.
-//! 3. A segment is mapped for good. Every address of it is, whoever has it, so nothing here can
-//!    fault on one.
+//! 3. Nothing here touches an address of a segment that is not mapped: it is mapped when it is
+//!    taken, or the whole segment is from the start.
 
 mod answer;
 mod area;
