@@ -37,8 +37,9 @@ impl Default for Machine {
         Self {
             name: String::new(),
             about: String::new(),
-            // QEMU moves a string byte by byte; kernels that know of no fast ones move words.
-            cpu: "max,-erms,-fsrm".to_owned(),
+            // QEMU moves and fills byte by byte what a processor has fast strings for; without
+            // these kernels take words.
+            cpu: "max,-erms,-fsrm,-fsrs".to_owned(),
             memory_mib: 4096,
             qemu: "-machine q35".to_owned(),
             parameters: String::new(),

@@ -52,7 +52,7 @@ const ROWS: &[Row] = &[
                 "kind",
                 &["read", "fork-cow", "zap", "protect", "swap", "userfaultfd-copy", "shmem-minor"],
             ),
-            ("size", &["512k"]),
+            ("size", &["256k"]),
         ],
         ..PATHS
     },
@@ -61,17 +61,17 @@ const ROWS: &[Row] = &[
     Row { name: "path/stepped", case: &[("size", &["128k"]), ("stepped", &["on"])], ..PATHS },
     Row {
         name: "path/file",
-        case: &[("kind", &["mkwrite", "file-minor"]), ("size", &["512k"])],
+        case: &[("kind", &["mkwrite", "file-minor"]), ("size", &["256k"])],
         ..PATHS
     },
     Row {
         name: "path/nodes",
-        case: &[("kind", &["numa-hint", "migrate"]), ("size", &["512k"])],
+        case: &[("kind", &["numa-hint", "migrate"]), ("size", &["256k"])],
         ..PATHS
     },
     Row {
         name: "path/large",
-        case: &[("page", &["64k", "2m", "hugetlb-2m"]), ("size", &["8m"])],
+        case: &[("page", &["64k", "2m", "hugetlb-2m"]), ("size", &["4m"])],
         ..PATHS
     },
     Row {

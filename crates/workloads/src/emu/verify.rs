@@ -70,7 +70,7 @@ pub const VERIFY: Described<Asked> = Described {
         "emu/verify",
         "every emulated memory beside a naive one, load by load",
         PARAMS,
-        &[("ops", "10k")],
+        &[("ops", "2k")],
         |case| Asked { trace: trace::Asked::of(case), arms: Arm::of(case) },
     )
     .one_pass()

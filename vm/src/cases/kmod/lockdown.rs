@@ -2,7 +2,7 @@
 //!
 //! The case locks the kernel down at run time, by securityfs: after `lockdown=integrity` on the
 //! command line the guest could not open the debug port that ends its boot. Nothing undoes
-//! lockdown, so no other case shares the boot.
+//! lockdown, so it is the last case of its boot.
 
 use anyhow::{Result, bail, ensure};
 use pagelab_sys::vm::guest::mount;
