@@ -289,6 +289,7 @@ pub(crate) unsafe fn moved(
     }
     // SAFETY: the caller's.
     let came = unsafe { kernel::remap(at, old, new, flags, to) }?;
+    let is_inside = source.is_some();
     if let Some(part) = source
         && flags & libc::MREMAP_DONTUNMAP == 0
     {
@@ -299,6 +300,10 @@ pub(crate) unsafe fn moved(
     if let Some(part) = AREA.part(&(came.addr()..came.addr() + rounded(new))) {
         pages::hold(&part);
         pages::changed(&AREA, &part)?;
+        if !is_inside {
+            // As what lies beside it, or the kernel does not join them.
+            area::advise_leaf(part.start, part.len(), orders::leaf());
+        }
     }
     Ok(came)
 }

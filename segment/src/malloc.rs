@@ -4,6 +4,9 @@
 //! The one idea: what the segment cannot serve, for want of room, comes from glibc's own malloc,
 //! which is asked by names that nobody takes; so does everything before the segment is there, and
 //! in a program that has none. Who gets memory back is told by its address.
+//!
+//! Calls of the kernel on the way may fail, as where an allocator gives back pages that are locked:
+//! what succeeds for the program leaves its `errno` alone.
 
 use std::{
     ffi::{c_int, c_void},
@@ -13,7 +16,7 @@ use std::{
 
 use libmimalloc_sys as mi;
 use pagelab_sys::process::{
-    preload::edge::{self, Errno},
+    preload::edge::{self, Errno, Saved},
     segment::{Reason, Variable},
 };
 
@@ -46,8 +49,8 @@ fn is_on(bytes: usize) -> bool {
 
 /// The segment did not serve so many bytes; `errno` is what it was before that was tried.
 #[cold]
-fn fell_back(bytes: usize, to: usize, before: Errno) {
-    edge::set_errno(before);
+fn fell_back(bytes: usize, to: usize, saved: Saved) {
+    saved.put_back();
     if to > ALIGN_MAX {
         return count::fell_back(Reason::Aligned, bytes);
     }
@@ -58,94 +61,105 @@ fn fell_back(bytes: usize, to: usize, before: Errno) {
     }
 }
 
-/// What libc serves, which says in `errno` that one of its arenas was full though another was not.
-fn by_libc(call: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let before = edge::errno();
-    let at = call();
+/// A call, which leaves `errno` alone where it has memory.
+#[inline]
+fn quietly(call: impl FnOnce(Saved) -> *mut c_void) -> *mut c_void {
+    let saved = Saved::now();
+    let at = call(saved);
     if !at.is_null() {
-        edge::set_errno(before);
+        saved.put_back();
     }
     at
 }
 
 /// By whom it is served best, or who has room for it; null where nobody has.
-fn served(bytes: usize, before: Errno) -> *mut c_void {
+fn served(bytes: usize, saved: Saved) -> *mut c_void {
     let bytes = bytes.max(LEAST);
     let mut at = FINE.malloc(bytes);
     if at.is_null() {
         // SAFETY: takes a number.
         at = unsafe { mi::mi_malloc(bytes) };
     }
-    if at.is_null() { any(1, bytes, before) } else { at }
+    if at.is_null() { any(1, bytes, saved) } else { at }
 }
 
 /// By whom there is room for it, though mimalloc has none and said so in `errno`.
 #[cold]
-fn any(to: usize, bytes: usize, before: Errno) -> *mut c_void {
+fn any(to: usize, bytes: usize, saved: Saved) -> *mut c_void {
     let at = FINE.any(to, bytes);
-    edge::set_errno(before);
+    saved.put_back();
     at
 }
 
 /// `malloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    if is_on(bytes) {
-        let before = edge::errno();
-        let at = served(bytes, before);
-        if !at.is_null() {
-            return at;
+    quietly(|saved| {
+        if is_on(bytes) {
+            let at = served(bytes, saved);
+            if !at.is_null() {
+                return at;
+            }
+            fell_back(bytes, 0, saved);
         }
-        fell_back(bytes, 0, before);
-    }
-    // SAFETY: takes a number.
-    by_libc(|| unsafe { __libc_malloc(bytes) })
+        // SAFETY: takes a number.
+        unsafe { __libc_malloc(bytes) }
+    })
 }
 
 /// `calloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
-    if is_on(count.saturating_mul(each)) {
-        let (bytes, before) = (count.saturating_mul(each), edge::errno());
-        let (count, each) = if bytes < LEAST { (1, LEAST) } else { (count, each) };
+    quietly(|saved| {
+        let bytes = count.saturating_mul(each);
+        if is_on(bytes) {
+            let (count, each) = if bytes < LEAST { (1, LEAST) } else { (count, each) };
+            // SAFETY: takes numbers.
+            let at = unsafe { mi::mi_calloc(count, each) };
+            if !at.is_null() {
+                return at;
+            }
+            let at = any(1, bytes, saved);
+            if !at.is_null() {
+                // SAFETY: so many bytes are there, which may hold something.
+                unsafe { at.cast::<u8>().write_bytes(0, bytes) };
+                return at;
+            }
+            fell_back(bytes, 0, saved);
+        }
         // SAFETY: takes numbers.
-        let at = unsafe { mi::mi_calloc(count, each) };
-        if !at.is_null() {
-            return at;
-        }
-        let at = any(1, bytes, before);
-        if !at.is_null() {
-            // SAFETY: so many bytes are there, which may hold something.
-            unsafe { at.cast::<u8>().write_bytes(0, bytes) };
-            return at;
-        }
-        fell_back(bytes, 0, before);
-    }
-    // SAFETY: takes numbers.
-    by_libc(|| unsafe { __libc_calloc(count, each) })
+        unsafe { __libc_calloc(count, each) }
+    })
 }
 
 /// `free(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn free(at: *mut c_void) {
-    if FINE.has(at.addr()) {
-        // SAFETY: rule 1, and it is of that.
-        unsafe { FINE.free(at) };
-    } else if AREA.has(at.addr()) {
-        // SAFETY: rule 1, and it lies in the allocator's segment.
-        unsafe { careful::free(at) };
-    } else if blocks::has(at.addr()) {
-        // SAFETY: rule 1, and it is a map.
-        unsafe { blocks::free(at) };
-    } else {
-        // SAFETY: rule 1, and it lies elsewhere.
-        unsafe { __libc_free(at) };
-    }
+    edge::aside(|| {
+        if FINE.has(at.addr()) {
+            // SAFETY: rule 1, and it is of that.
+            unsafe { FINE.free(at) };
+        } else if AREA.has(at.addr()) {
+            // SAFETY: rule 1, and it lies in the allocator's segment.
+            unsafe { careful::free(at) };
+        } else if blocks::has(at.addr()) {
+            // SAFETY: rule 1, and it is a map.
+            unsafe { blocks::free(at) };
+        } else {
+            // SAFETY: rule 1, and it lies elsewhere.
+            unsafe { __libc_free(at) };
+        }
+    });
 }
 
 /// `realloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    quietly(|saved| unsafe { reallocated(old, bytes, saved) })
+}
+
+unsafe fn reallocated(old: *mut c_void, bytes: usize, saved: Saved) -> *mut c_void {
     if old.is_null() {
         // SAFETY: takes a number.
         return unsafe { malloc(bytes) };
@@ -153,7 +167,7 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     let is_block = blocks::has(old.addr());
     if !AREA.has(old.addr()) && !is_block {
         // SAFETY: rule 1, and it lies elsewhere.
-        return by_libc(|| unsafe { __libc_realloc(old, bytes) });
+        return unsafe { __libc_realloc(old, bytes) };
     }
     if bytes == 0 {
         // As glibc does.
@@ -161,7 +175,6 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         unsafe { free(old) };
         return ptr::null_mut();
     }
-    let before = edge::errno();
     // SAFETY: rule 1.
     let had = unsafe { malloc_usable_size(old) };
     if is_block {
@@ -190,7 +203,7 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         // SAFETY: takes a number.
         new = unsafe { mi::mi_malloc(bytes) };
     }
-    edge::set_errno(before);
+    saved.put_back();
     if new.is_null() {
         // SAFETY: takes a number.
         new = unsafe { malloc(bytes) };
@@ -222,23 +235,24 @@ fn refused(errno: Errno) -> *mut c_void {
 /// Memory with an alignment that is a power of two.
 fn aligned(to: usize, bytes: usize) -> *mut c_void {
     let to = to.max(LEAST);
-    if is_on(bytes) {
-        let before = edge::errno();
-        if to <= ALIGN_MAX {
-            // SAFETY: takes numbers.
-            let at = unsafe { mi::mi_malloc_aligned(bytes, to) };
-            if !at.is_null() {
-                return at;
+    quietly(|saved| {
+        if is_on(bytes) {
+            if to <= ALIGN_MAX {
+                // SAFETY: takes numbers.
+                let at = unsafe { mi::mi_malloc_aligned(bytes, to) };
+                if !at.is_null() {
+                    return at;
+                }
+                let at = any(to, bytes, saved);
+                if !at.is_null() {
+                    return at;
+                }
             }
-            let at = any(to, bytes, before);
-            if !at.is_null() {
-                return at;
-            }
+            fell_back(bytes, to, saved);
         }
-        fell_back(bytes, to, before);
-    }
-    // SAFETY: takes numbers.
-    by_libc(|| unsafe { __libc_memalign(to, bytes) })
+        // SAFETY: takes numbers.
+        unsafe { __libc_memalign(to, bytes) }
+    })
 }
 
 /// `memalign(3)`.

@@ -296,11 +296,16 @@ fn undisturbed_mean(sample: &Sample) -> f64 {
 pub struct Line {
     /// Value at x = 0.
     pub intercept: f64,
+    /// Half of the 95 % interval of that value, from how far the points lie from the line.
+    pub intercept_error: f64,
     /// Rise for each unit of x.
     pub slope: f64,
     /// Share of the (weighted) variance that the line explains.
     pub r_squared: f64,
 }
+
+/// 97.5 % of Student's t, by degrees of freedom from one on; what is more has the last.
+const STUDENT: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 
 /// Fits y = intercept + slope·x with weights 1/y², so that relative errors count, not absolute
 /// ones: a 2 MiB fault must not decide what a 4 KiB fault costs. Needs three points or more.
@@ -324,7 +329,10 @@ pub fn fit_relative(points: &[(f64, f64)]) -> Option<Line> {
     let residual = weighted(&|x, y| (y - intercept - slope * x).powi(2));
     let total = weighted(&|_, y| (y - mean_y).powi(2));
     let r_squared = if total > 0.0 { 1.0 - residual / total } else { 1.0 };
-    Some(Line { intercept, slope, r_squared })
+    let freedom = points.len() - 2;
+    let variance = residual / freedom as f64 * (1.0 / w + mean_x * mean_x / sxx);
+    let intercept_error = STUDENT[freedom.min(STUDENT.len()) - 1] * variance.max(0.0).sqrt();
+    Some(Line { intercept, intercept_error, slope, r_squared })
 }
 
 #[cfg(test)]

@@ -148,6 +148,7 @@ fn fit_value(fit: &Fit) -> Value {
     let line = fit.line.map(|line| {
         json!({
             "fixed_ns": line.intercept,
+            "fixed_ns_error": line.intercept_error,
             "ns_per_kib": line.slope,
             "r_squared": line.r_squared,
         })

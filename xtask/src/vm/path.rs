@@ -315,7 +315,7 @@ mod tests {
         };
         assert_eq!(case(json!({ "stepped": "on", "size": "128k" })), ["path/stepped"]);
         assert_eq!(case(json!({ "boots": "2" })), ["path/booted"]);
-        assert_eq!(case(json!({ "kind": "zap" })), ["path/4k"]);
+        assert_eq!(case(json!({ "kind": "zap", "size": "256k" })), ["path/4k"]);
         assert_eq!(case(json!({ "size": "256k", "parameters": "none" })), ["path/planted"]);
         assert_eq!(case(json!({ "group": "own" })), ["path/charged"]);
         assert!(case(json!({ "size": "2m" })).is_empty());

@@ -79,6 +79,15 @@ fn a_line_through_points_on_a_line_is_that_line() {
         [4.0, 64.0, 2048.0].iter().map(|x| (*x, 900.0 + 100.0 * x)).collect();
     let line = fit_relative(&points).unwrap();
     assert!((line.intercept - 900.0).abs() < 1e-6 && (line.slope - 100.0).abs() < 1e-9);
-    assert!(line.r_squared > 0.999_999);
+    assert!(line.r_squared > 0.999_999 && line.intercept_error < 1e-3);
     assert!(fit_relative(&points[..2]).is_none());
+}
+
+#[test]
+fn the_interval_at_zero_is_that_of_a_weighted_least_squares_line() {
+    // By the inverse of the normal equations, in fractions, and t of two degrees of freedom, 4.303.
+    let points = [(4.0, 1300.0), (16.0, 2700.0), (64.0, 7300.0), (2048.0, 206_000.0)];
+    let line = fit_relative(&points).unwrap();
+    assert!((line.intercept - 926.0446).abs() < 1e-3);
+    assert!((line.intercept_error - 254.318).abs() < 0.01);
 }

@@ -4,7 +4,7 @@ use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
 
 use crate::{
     Axis, Block, Cell, Curve, Grid, Headline, Mark, Note, Plane, Quantity, Run, Scale, Section,
-    Tone, Unit, fit::Fit, hue,
+    Tone, Unit, fit::Fit, headline::headline, hue,
 };
 
 /// Cost by page size, of every group that has two.
@@ -67,26 +67,29 @@ fn is_drawn(fit: &Fit) -> bool {
 
 /// The fixed cost of the case that people ask for, or that its sizes do not lie on a line.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    let tried = || run.fits.iter().filter(|fit| fit.line.is_some() || fit.refused.is_some());
+    // What may as well be nothing is no headline.
+    let is_known = |line: Line| line.intercept > line.intercept_error;
+    let is_told = |fit: &&Fit| fit.line.is_some_and(is_known) || fit.refused.is_some();
+    let tried = || run.fits.iter().filter(is_told);
     let Some(usual) = tried().map(|fit| fit.unusual).min() else { return Vec::new() };
     let mut asked: Vec<&Fit> = tried().filter(|fit| fit.unusual == usual).collect();
     asked.sort_by_key(|fit| fit.line.is_none());
-    asked.first().map(|fit| headline(fit)).into_iter().collect()
+    asked.first().map(|fit| at_size_0(fit)).into_iter().collect()
 }
 
-fn headline(fit: &Fit) -> Headline {
+fn at_size_0(fit: &Fit) -> Headline {
     let Some(line) = fit.line else { return refused(fit) };
-    Headline {
-        value: units::display_ns(line.intercept),
-        label: format!("a fault extrapolated to page size 0, {}", way(fit)),
-        detail: format!(
-            "{}, + {} ns/KiB, R² {:.3}",
-            fit.label,
-            units::display_number(line.slope),
-            line.r_squared
-        ),
-        tone: Tone::Plain,
-    }
+    let slope = units::display_number(line.slope);
+    let detail = format!("{}, + {slope} ns/KiB, R² {:.3}", fit.label, line.r_squared);
+    let label = format!("a fault extrapolated to page size 0, {}", way(fit));
+    Headline { tone: Tone::Plain, ..headline(fixed(&line), label, &[Some(detail)]) }
+}
+
+/// The line's value at size 0, whose interval says how far the sizes lie from the line.
+fn fixed(line: &Line) -> Quantity {
+    let value = line.intercept;
+    let (low, high) = (value - line.intercept_error, value + line.intercept_error);
+    Quantity { low, high, coverage: 0.95, ..Quantity::exact(value, Unit::Ns) }
 }
 
 /// What stands in place of a fixed cost that no line gives.
@@ -123,11 +126,12 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return Some(section);
     }
     let slope = |line: &Line| Quantity::exact(line.slope, Unit::NsPerKib);
-    let fixed = |line: &Line| Quantity::exact(line.intercept, Unit::Ns);
     let table = Grid::<(&Fit, Line)>::new()
         .words("cases", 0, |(fit, _)| fit.label.clone())
         .words("faults", 0, |(fit, _)| way(fit))
-        .number("at size 0", 0, |(_, line)| Cell::toned(fixed(line).display(), Tone::Strong))
+        .number("at size 0", 0, |(_, line)| {
+            Cell::toned(fixed(line).display_with_spread(), Tone::Strong)
+        })
         .number("by size", 0, |(_, line)| Cell::toned(slope(line).display(), Tone::Strong))
         .number("which is", 2, |(_, line)| slope(line).under(1024.0 * 1e9, Unit::BytesPerSecond))
         .number("R²", 1, |(_, line)| format!("{:.4}", line.r_squared))
@@ -137,7 +141,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.extend(note);
     Some(section.with(Block::Text(
         "Cost of a fault = at size 0 + by size · KiB: least squares with relative weights over \
-         the page sizes of otherwise equal cases. No fault was measured at size 0. Sizes whose R² \
+         the page sizes of otherwise equal cases; the interval says how far these lie from the \
+         line. No fault was measured at size 0. Sizes whose R² \
          is below 0.98, or whose line begins above the smallest fault, have no line. In bulk: per \
          fault of fault/throughput; each timed alone: p50 of fault/latency, which leaves out the \
          tail and the faults that allocate page tables."

@@ -60,7 +60,7 @@ impl Drawn {
         let said = |start| self.said(lab, start, same * 1000, same * 1000 + 999).stdout;
         let (one, other) = (said(plain.0), said(other));
         let differs = one.lines().zip(other.lines()).find(|(one, other)| one != other);
-        panic!("{which} {self:?}: {differs:#?}\n{}", came.stderr);
+        panic!("{which} {self:?} after {same}000 calls: {differs:#?}\n{}", came.stderr);
     }
 }
 

@@ -35,11 +35,36 @@ pub fn set_errno(errno: Errno) {
     unsafe { *place_of_errno() = errno };
 }
 
+/// What `errno` of this thread was at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Saved {
+    place: *mut Errno,
+    errno: Errno,
+}
+
+impl Saved {
+    /// What it is now.
+    #[inline]
+    pub fn now() -> Self {
+        let place = place_of_errno();
+        // SAFETY: rule 2.
+        Self { place, errno: unsafe { *place } }
+    }
+
+    /// Sets it to what it was.
+    #[inline]
+    pub fn put_back(self) {
+        // SAFETY: rule 2; it is not sent to another thread.
+        unsafe { *self.place = self.errno };
+    }
+}
+
 /// Does something, and leaves `errno` as it was.
+#[inline]
 pub fn aside<T>(act: impl FnOnce() -> T) -> T {
-    let before = errno();
+    let saved = Saved::now();
     let came = act();
-    set_errno(before);
+    saved.put_back();
     came
 }
 
