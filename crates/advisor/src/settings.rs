@@ -4,7 +4,7 @@
 //! up. Settings are read before and after; what changed and was changed back in between is known by
 //! its holder, another run.
 
-use pagelab_record::Claim;
+use pagelab_record::{Claim, vocabulary::Check};
 use pagelab_sys::{
     knobs::{Place, holder},
     machine::environment::settings_as_text,
@@ -79,8 +79,8 @@ impl Settings {
     /// That nothing changed that decides what faults are.
     pub fn claim(&self, later: &Self) -> Claim {
         let changed = self.changed(later).filter(|(decides, _)| *decides).count();
-        let text = "settings that decide what faults are, and changed while it was watched";
-        Claim::check(text, "program", 0, i64::try_from(changed).unwrap_or(i64::MAX), 0)
+        let changed = i64::try_from(changed).unwrap_or(i64::MAX);
+        Claim::check(Check::SettingsSteady, "program", 0, changed, 0)
     }
 
     /// What to know of what was seen between these settings and later ones.

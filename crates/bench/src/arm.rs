@@ -10,6 +10,7 @@ use std::{
 };
 
 use pagelab_record::ab::{Arm, Change};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{machine::selected, process::child};
 
 use crate::{need::Need, program, remedy::Remedy};
@@ -74,9 +75,10 @@ impl Need for InForce {
         by_hand.unwrap_or_else(|| format!("use a kernel that has {}", self.path.display()))
     }
 
-    fn lasting(&self) -> Option<String> {
+    fn lasting(&self) -> Option<(Check, String)> {
         let Self { path, value } = self;
-        Some(format!("readings of the arm's setting {} that were {value}", path.display()))
+        let claim = format!("readings of the arm's setting {} that were {value}", path.display());
+        Some((Check::SettingInForce, claim))
     }
 
     fn remedy(&self) -> Option<Remedy> {

@@ -4,6 +4,7 @@
 
 use std::{thread, time::Duration};
 
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::counts::{moved_pages, reported_kib};
 
 use crate::meter::{COLD, Witness};
@@ -90,7 +91,7 @@ impl Losses {
             ));
         }
         if self.reclaimed > 0 {
-            witness.expect(RECLAIMED, 0, u64::from(self.given_up));
+            witness.expect((Check::FileReclaimed, RECLAIMED), 0, u64::from(self.given_up));
             witness.count("repetitions_discarded_reclaim", u64::from(self.reclaimed));
             witness.warn(format!(
                 "pages of the file left the page cache {} times before they were touched: those \

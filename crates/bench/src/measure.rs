@@ -15,7 +15,7 @@ use std::{
 
 use pagelab_record::{
     Case, Data, Measured, Series, Unit,
-    vocabulary::{counter, series::PLANTED},
+    vocabulary::{Check, counter, series::PLANTED},
 };
 use pagelab_sys::{
     memory::make_code_present,
@@ -214,7 +214,7 @@ fn testify(planted: Planted, kept: &[Series], witness: &mut Witness) {
     let with = repetitions(|series| series.name == PLANTED);
     let without = repetitions(|_| true).difference(&with).count();
     witness.begin("");
-    witness.expect("repetitions without what was planted", 0, without as u64);
+    witness.expect(Check::Planted, 0, without as u64);
     witness.set(counter::PLANTED_TURNS, planted.turns);
     witness.warn(
         "a slowdown was planted into every measured body, to see whether a comparison finds it: \

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use pagelab_record::{
     Claim, Data, LeftOut, Measured, Series, Table, Unit, latency, schema,
-    vocabulary::series::PLANTED,
+    vocabulary::{Said, series::PLANTED},
 };
 use pagelab_sys::{
     loops::marks::say,
@@ -220,28 +220,34 @@ struct Draft {
 
 impl Witness {
     /// Claims that two numbers are equal.
-    pub fn expect(&mut self, claim: &str, expected: u64, observed: u64) {
+    pub fn expect<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let (expected, observed) = (number(expected), number(observed));
-        let claim = Claim::check(claim, &self.arm, expected, observed, 0);
+        let claim = Claim::check(said, &self.arm, expected, observed, 0);
         self.draft.claims.push(claim);
+    }
+
+    /// Takes over what another case proved, for this arm.
+    pub fn hand_on(&mut self, claim: &Claim) {
+        let arm = self.arm.clone();
+        self.draft.claims.push(Claim { arm, checks: 1, ..claim.clone() });
     }
 
     /// Claims that two digests are equal. A claim holds numbers below 2^63; the lowest 63 bits say
     /// as much.
-    pub fn expect_digest(&mut self, claim: &str, expected: u64, observed: u64) {
-        self.expect(claim, expected << 1 >> 1, observed << 1 >> 1);
+    pub fn expect_digest<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
+        self.expect(said, expected << 1 >> 1, observed << 1 >> 1);
     }
 
     /// Claims that two numbers are equal, also when the repetition is thrown away.
-    pub fn expect_lasting(&mut self, claim: &str, expected: u64, observed: u64) {
-        self.expect(claim, expected, observed);
+    pub fn expect_lasting<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
+        self.expect(said, expected, observed);
         self.draft.lasting.extend(self.draft.claims.pop());
     }
 
     /// Claims that a machine-wide count moved by at least this much: others may move it too.
-    pub fn expect_at_least(&mut self, claim: &str, expected: u64, observed: u64) {
-        self.expect(claim, expected, observed.min(expected));
+    pub fn expect_at_least<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
+        self.expect(said, expected, observed.min(expected));
     }
 
     /// Adds to a counter of the case.

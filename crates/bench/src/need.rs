@@ -12,6 +12,8 @@ use std::{
     sync::Arc,
 };
 
+use pagelab_record::vocabulary::Check;
+
 use crate::{
     remedy::Remedy,
     same::{Same, same},
@@ -35,7 +37,7 @@ pub trait Need: Same + Send + Sync {
 
     /// What is claimed of a need that a setting meets and nothing in the process of a case proves:
     /// that it is met at both ends of the process.
-    fn lasting(&self) -> Option<String> {
+    fn lasting(&self) -> Option<(Check, String)> {
         None
     }
 

@@ -99,13 +99,15 @@ impl Partial {
 mod tests {
     use pagelab_record::LeftOut;
 
+    use pagelab_record::vocabulary::Check;
+
     use super::*;
 
     fn process(lost: u64) -> Partial {
         let mut partial = Partial::default();
         let measured = Measured {
             counters: BTreeMap::from([("faults".to_owned(), 5), (KEPT_COLD.to_owned(), lost)]),
-            witness: vec![Claim::check("major faults", "", 0, 0, 0)],
+            witness: vec![Claim::check(Check::MajorFaults, "", 0, 0, 0)],
             warnings: vec!["loud".to_owned()],
             left_out: vec![LeftOut {
                 arm: "large".to_owned(),
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn another_claim_that_does_not_hold_is_no_lost_memory() {
         let mut all = process(0);
-        let witness = vec![Claim::check("faults", "", 1, 2, 0)];
+        let witness = vec![Claim::check(Check::MajorFaults, "", 1, 2, 0)];
         all.add(Measured { witness, ..Measured::default() }, BTreeMap::new());
         assert!(!all.lost_memory());
     }

@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, ops::Range, path::Path, rc::Rc};
 
-use pagelab_record::{Arm, Claim, Outcome, Record, ab::Change, schema};
+use pagelab_record::{Arm, Claim, Outcome, Record, ab::Change, schema, vocabulary::Check};
 use pagelab_sys::{
     SysError,
     counts::Counters,
@@ -233,7 +233,7 @@ impl Runner {
         };
         let oom_before = Counters::read(None);
         let mut partial = Partial::default();
-        let lasting: Vec<(&Needed, String)> =
+        let lasting: Vec<(&Needed, (Check, String))> =
             planned.needs().iter().filter_map(|need| Some((need, need.lasting()?))).collect();
         let held = || lasting.iter().map(|(need, _)| i64::from(need.check())).collect::<Vec<_>>();
         for process in numbers {
@@ -252,10 +252,10 @@ impl Runner {
                 Ended::Answered(bytes) => match serde_json::from_slice(&bytes) {
                     Ok(Answer::Measured { measured, constants }) => {
                         partial.add(*measured, constants);
-                        for ((_, claim), (before, after)) in
+                        for ((_, (check, claim)), (before, after)) in
                             lasting.iter().zip(before.into_iter().zip(held()))
                         {
-                            partial.prove(Claim::check(claim, "", 2, before + after, 0));
+                            partial.prove(Claim::check((*check, claim), "", 2, before + after, 0));
                         }
                     }
                     Ok(Answer::Settled(outcome)) => return Ok(Came::Settled(outcome)),

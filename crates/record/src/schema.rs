@@ -13,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ab::Turns, asked::Asked, host::Host, vocabulary};
+use crate::vocabulary::{Check, Said, check};
+use crate::{ab::Turns, asked::Asked, host::Host};
 
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
@@ -314,9 +315,16 @@ pub struct Claim {
 
 impl Claim {
     /// One check of a claim.
-    pub fn check(claim: &str, arm: &str, expected: i64, observed: i64, tolerance: i64) -> Self {
+    pub fn check<'s>(
+        said: impl Into<Said<'s>>,
+        arm: &str,
+        expected: i64,
+        observed: i64,
+        tolerance: i64,
+    ) -> Self {
+        let Said { check, claim } = said.into();
         Self {
-            id: vocabulary::claim::id_of(claim).to_owned(),
+            id: check.id().to_owned(),
             claim: claim.to_owned(),
             arm: arm.to_owned(),
             expected,
@@ -327,10 +335,15 @@ impl Claim {
         }
     }
 
+    /// Whether it claims this.
+    pub fn is(&self, check: Check) -> bool {
+        self.id == check.id()
+    }
+
     /// A claim of a journal that is older than ids, with its id.
     pub(crate) fn upgrade(&mut self) {
         if self.id.is_empty() {
-            vocabulary::claim::id_of(&self.claim).clone_into(&mut self.id);
+            check::id_of(&self.claim).clone_into(&mut self.id);
         }
     }
 

@@ -1,17 +1,17 @@
 //! The names that the side that measures and the side that reports share.
 //!
 //! The one idea: a name that two rooms need is written once, here; neither reads a sentence that
-//! the other wrote. A claim is a sentence for people and an id for programs: [`claim::id_of`] is
-//! where the two meet, when a claim is made and when a journal is read that is older than ids, and
-//! nowhere else. A sentence may be said better at any time: its row keeps the old beginning beside
-//! the new one.
+//! the other wrote. A claim is a sentence for people and a [`Check`] for programs.
 //!
 //! It is not the schema: what a name holds is said where it is measured.
 
 #![expect(missing_docs, reason = "a name says what it is; what it holds, who measures it says")]
 
+pub(crate) mod check;
 pub mod path;
 pub mod tried;
+
+pub use check::{Check, Said};
 
 /// Facts of a machine.
 pub mod fact {
@@ -297,76 +297,6 @@ pub mod knob {
         fn a_page_is_told_by_its_size_and_others_have_none() {
             assert_eq!((page(2 << 20).as_str(), bytes_of("page-64k")), ("page-2m", Some(65_536)));
             assert_eq!((bytes_of(POPULATE), bytes_of(MALLOC_THP)), (None, None));
-        }
-    }
-}
-
-/// Claims of the witness.
-pub mod claim {
-    use std::{collections::BTreeMap, sync::LazyLock};
-
-    /// Loads of a memory under test that are not those of the naive one.
-    pub const LOADS_THAT_DIFFER: &str = "loads-that-differ";
-    /// Operations of a trace.
-    pub const TRACE_OPERATIONS: &str = "trace-operations";
-    /// Of every load of a replay, as that of the first memory.
-    pub const REPLAY_DIGEST: &str = "replay-digest";
-    /// Of the trace, as where it came from.
-    pub const TRACE_DIGEST: &str = "trace-digest";
-    /// Messages whose data was still old, where the manual forbids it.
-    pub const REORDERINGS: &str = "reorderings";
-
-    /// Base pages that larger pages map afterwards.
-    pub const HUGE: &str = "huge";
-
-    /// How the sentences of each claim begin, by its id: now, and in journals of earlier versions.
-    /// Of several beginnings the longest counts.
-    static SENTENCES: LazyLock<BTreeMap<&str, Vec<&str>>> = LazyLock::new(|| {
-        serde_json::from_str(include_str!("claims.json")).expect("a test reads it")
-    });
-
-    /// The id of a claim by its sentence; empty where nobody knows it.
-    pub fn id_of(sentence: &str) -> &'static str {
-        let rows = SENTENCES.iter();
-        let begins = rows.flat_map(|(id, starts)| starts.iter().map(move |start| (*id, *start)));
-        let mine = begins.filter(|(_, start)| sentence.starts_with(start));
-        mine.max_by_key(|(_, start)| start.len()).map_or("", |(id, _)| id)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn no_id_and_no_beginning_stands_for_two_claims() {
-            assert_eq!(include_str!("claims.json").matches("\": [").count(), SENTENCES.len());
-            let mut starts: Vec<&str> = SENTENCES.values().flatten().copied().collect();
-            let count = starts.len();
-            starts.sort_unstable();
-            starts.dedup();
-            assert_eq!(starts.len(), count);
-        }
-
-        #[test]
-        fn ids_that_have_a_name_here_are_known() {
-            for id in [
-                LOADS_THAT_DIFFER,
-                TRACE_OPERATIONS,
-                REPLAY_DIGEST,
-                TRACE_DIGEST,
-                REORDERINGS,
-                HUGE,
-            ] {
-                assert!(SENTENCES.contains_key(id), "{id}");
-            }
-        }
-
-        #[test]
-        fn of_several_beginnings_the_longest_counts() {
-            assert_eq!(id_of("major faults of the whole loop"), "major-faults-of-peer");
-            assert_eq!(id_of("major faults"), "major-faults");
-            assert_eq!(id_of("KiB of memory taken by the pages"), "memory-taken");
-            assert_eq!(id_of("from another world"), "");
         }
     }
 }

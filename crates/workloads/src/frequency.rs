@@ -5,7 +5,7 @@
 //! skips the case.
 
 use pagelab_bench::{Kind, Need, Needed, Param, Read, Remedy};
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::machine::frequency::{Frequency, Governor};
 
 /// The governor that is told a speed, and forgets it when another takes over.
@@ -87,8 +87,11 @@ impl Need for Governed {
         }
     }
 
-    fn lasting(&self) -> Option<String> {
-        Some(format!("readings of every frequency governor that were {}", self.0))
+    fn lasting(&self) -> Option<(Check, String)> {
+        Some((
+            Check::FrequencyInForce,
+            format!("readings of every frequency governor that were {}", self.0),
+        ))
     }
 
     fn overrules(&self) -> Option<&'static str> {
@@ -132,8 +135,8 @@ impl Need for Turbo {
         })
     }
 
-    fn lasting(&self) -> Option<String> {
-        Some(format!("readings of turbo that were {}", self.word()))
+    fn lasting(&self) -> Option<(Check, String)> {
+        Some((Check::FrequencyInForce, format!("readings of turbo that were {}", self.word())))
     }
 
     fn overrules(&self) -> Option<&'static str> {

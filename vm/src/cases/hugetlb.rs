@@ -1,7 +1,7 @@
 //! Pages of 1 GiB: a pool that only the boot fills reliably.
 
 use anyhow::{Context, Result, bail, ensure};
-use pagelab_record::{Outcome, vocabulary::claim::HUGE};
+use pagelab_record::{Outcome, vocabulary::Check};
 
 use super::{measured, valid};
 use crate::{guest::Guest, verdict::Verdict};
@@ -17,7 +17,7 @@ pub(super) fn giant(guest: &Guest) -> Result<Verdict> {
     }
     valid(record)?;
     let witness = &measured(record)?.witness;
-    let claim = witness.iter().find(|claim| claim.id == HUGE);
+    let claim = witness.iter().find(|claim| claim.is(Check::Huge));
     let claim = claim.context("no claim about how the page is mapped")?;
     ensure!(claim.observed == 1 << 18, "{} base pages are mapped so", claim.observed);
     Verdict::ok(format!("{} claims hold", witness.len()))

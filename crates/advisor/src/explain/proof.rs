@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use pagelab_record::{Claim, Measured};
+use pagelab_record::{Claim, Measured, vocabulary::Check};
 use pagelab_sys::counts::perf::Told;
 
 use super::{frame::Frame, watch::Watched};
@@ -15,21 +15,18 @@ use super::{frame::Frame, watch::Watched};
 pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
     let Ok([minor, major, _]) = &watched.told else { return };
     let is_whole = watched.seen.stretches == 0;
-    let mut claim = |text: &str, expected: u64, observed: u64| {
-        let claim = Claim::check(text, "program", number(expected), number(observed), 0);
+    let mut claim = |check: Check, expected: u64, observed: u64| {
+        let claim = Claim::check(check, "program", number(expected), number(observed), 0);
         measured.witness.push(claim);
     };
-    for (text, told) in [
-        ("minor faults that perf counted were told or lost", minor),
-        ("major faults that perf counted were told or lost", major),
-    ] {
-        claim(text, told.counted, told.samples + lost(told, is_whole));
+    for (check, told) in [(Check::MinorTold, minor), (Check::MajorTold, major)] {
+        claim(check, told.counted, told.samples + lost(told, is_whole));
     }
     let groups: u64 = watched.seen.groups.values().map(|count| count.faults).sum();
     let told = (minor.samples + major.samples).saturating_sub(watched.seen.doubled);
-    claim("faults that were told are in one group each", told, groups);
+    claim(Check::ToldGrouped, told, groups);
     let hidden = watched.seen.hidden.len() as u64;
-    claim("programs that the kernel let nobody watch", 0, hidden);
+    claim(Check::ProgramsHidden, 0, hidden);
     // The kernel's other account also has what was populated inside calls, so it is at least as
     // large; of more than one process it has only those that were waited for.
     if watched.ended.is_some() && watched.seen.processes <= 1 {
@@ -40,10 +37,8 @@ pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
             minor.samples.saturating_sub(watched.seen.doubled)
         };
         let counted = told + watched.before_exec;
-        let text = "minor faults that perf counted are among those of wait4";
-        claim(text, counted, watched.counted.0.min(counted));
-        let text = "major faults that perf counted are among those of wait4";
-        claim(text, major.counted, watched.counted.1.min(major.counted));
+        claim(Check::MinorByWait4, counted, watched.counted.0.min(counted));
+        claim(Check::MajorByWait4, major.counted, watched.counted.1.min(major.counted));
     }
 }
 

@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use pagelab_record::{
-    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, asked::Rung,
-    verdict::Better, vocabulary::tried,
+    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
+    asked::Rung,
+    verdict::Better,
+    vocabulary::{Check, tried},
 };
 use pagelab_sys::process::preload::Counted;
 
@@ -180,17 +182,15 @@ impl Tally {
 
     fn claim(&mut self, offer: &Offer, once: &Once) {
         let seen = &once.seen;
-        let mut claim = |text: &str, observed: u64| {
-            Claim::check(text, tried::ARM, 0, number(observed), 0).fold_into(&mut self.witness);
+        let mut claim = |check: Check, observed: u64| {
+            Claim::check(check, tried::ARM, 0, number(observed), 0).fold_into(&mut self.witness);
         };
         if offer.start.thp.is_some() {
-            let text = "processes whose THP policy is not that of the rung (THP_enabled in \
-                        /proc/PID/status)";
-            claim(text, seen.other_policy.len() as u64);
+            claim(Check::PolicyInForce, seen.other_policy.len() as u64);
         }
         if offer.start.proof == Proof::BaseOnly {
             let large = seen.most[0] + seen.most[1];
-            claim("bytes in larger pages, of anonymous and shared memory", large);
+            claim(Check::BasePagesOnly, large);
         }
     }
 
@@ -243,7 +243,8 @@ impl Tally {
     /// A setting that was found otherwise than the rung has it, at either end of a run.
     pub fn setting(&mut self, path: &str, is_otherwise: bool) {
         let text = format!("readings of the rung's setting that are not its value: {path}");
-        let claim = Claim::check(&text, tried::ARM, 0, i64::from(is_otherwise), 0);
+        let claim =
+            Claim::check((Check::SettingInForce, &text), tried::ARM, 0, i64::from(is_otherwise), 0);
         claim.fold_into(&mut self.witness);
     }
 

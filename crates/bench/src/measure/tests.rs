@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use pagelab_record::Clock as Source;
+use pagelab_record::vocabulary::Check;
 
 use super::*;
 use crate::{
@@ -39,7 +40,7 @@ impl Trial for Touches {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        witness.expect("minor faults of the touch", 7, 7);
+        witness.expect(Check::FaultsOfTouch, 7, 7);
         witness.count("faults", 7);
         Ok(())
     }
@@ -99,7 +100,7 @@ impl Trial for Stumbles {
         let stumbles = self.times > 0;
         self.times -= u32::from(stumbles);
         MOVED.set(MOVED.get() + u64::from(stumbles && self.moves));
-        witness.expect("minor faults of the touch", 7, 7 + u64::from(stumbles));
+        witness.expect(Check::FaultsOfTouch, 7, 7 + u64::from(stumbles));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Claims and counters over repetitions that are kept or thrown away.
 
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::time::ClockChoice;
 
 use super::*;
@@ -14,12 +15,12 @@ fn a_repetition_that_is_not_kept_leaves_nothing() {
     meter.begin("a", Some(0));
     witness.begin("a");
     meter.time("touch", 1, 4096, || ());
-    witness.expect("faults", 1, 2);
+    witness.expect((Check::Present, "faults"), 1, 2);
     witness.count("faults", 2);
     meter.begin("a", Some(0));
     witness.begin("a");
     meter.time("touch", 1, 4096, || ());
-    witness.expect("faults", 1, 1);
+    witness.expect((Check::Present, "faults"), 1, 1);
     meter.keep();
     witness.keep();
     let (measured, _) = witness.finish(meter.finish());
@@ -39,14 +40,14 @@ fn left(say: impl FnOnce(&mut Witness)) -> (Measured, BTreeMap<String, u64>) {
 }
 
 fn claim(text: &str, expected: i64, observed: i64) -> Claim {
-    Claim::check(text, "a", expected, observed, 0)
+    Claim::check((Check::Present, text), "a", expected, observed, 0)
 }
 
 #[test]
 fn a_claim_stands_in_the_record_as_it_was_made() {
     let (measured, _) = left(|witness| {
-        witness.expect("faults", 3, 4);
-        witness.expect("bytes", u64::MAX, 0);
+        witness.expect((Check::Present, "faults"), 3, 4);
+        witness.expect((Check::Present, "bytes"), u64::MAX, 0);
         assert_eq!(witness.drafted(), [claim("faults", 3, 4), claim("bytes", i64::MAX, 0)]);
     });
     assert_eq!(measured.witness, [claim("faults", 3, 4), claim("bytes", i64::MAX, 0)]);
@@ -57,8 +58,8 @@ fn a_claim_stands_in_the_record_as_it_was_made() {
 fn digests_are_compared_in_their_lowest_63_bits() {
     let top = 1 << 63;
     let (measured, _) = left(|witness| {
-        witness.expect_digest("same", top | 6, 6);
-        witness.expect_digest("other", 6, top | 7);
+        witness.expect_digest((Check::Present, "same"), top | 6, 6);
+        witness.expect_digest((Check::Present, "other"), 6, top | 7);
     });
     assert_eq!(measured.witness, [claim("same", 6, 6), claim("other", 6, 7)]);
 }
@@ -66,8 +67,8 @@ fn digests_are_compared_in_their_lowest_63_bits() {
 #[test]
 fn more_than_enough_is_enough_and_less_is_not() {
     let (measured, _) = left(|witness| {
-        witness.expect_at_least("folios", 10, 25);
-        witness.expect_at_least("blocks", 10, 9);
+        witness.expect_at_least((Check::Present, "folios"), 10, 25);
+        witness.expect_at_least((Check::Present, "blocks"), 10, 9);
     });
     assert_eq!(measured.witness, [claim("folios", 10, 10), claim("blocks", 10, 9)]);
 }
@@ -76,11 +77,11 @@ fn more_than_enough_is_enough_and_less_is_not() {
 fn what_lasts_outlives_a_repetition_that_is_thrown_away() {
     let mut witness = Witness::default();
     witness.begin("a");
-    witness.expect_lasting("moved", 0, 1);
-    witness.expect("faults", 1, 2);
+    witness.expect_lasting((Check::Present, "moved"), 0, 1);
+    witness.expect((Check::Present, "faults"), 1, 2);
     witness.keep_lasting();
     witness.begin("a");
-    witness.expect_lasting("moved", 0, 0);
+    witness.expect_lasting((Check::Present, "moved"), 0, 0);
     witness.keep();
     let (measured, _) = witness.finish(Vec::new());
     assert_eq!(measured.witness, [Claim { checks: 2, ..claim("moved", 0, 1) }]);

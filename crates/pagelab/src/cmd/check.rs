@@ -225,12 +225,12 @@ fn ktap(plan: &Plan, answers: &[Answer]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::{Claim, Measured};
+    use pagelab_record::{Claim, Measured, vocabulary};
 
     use super::*;
 
     fn measured(faults: i64) -> Outcome {
-        let witness = vec![Claim::check("faults", "pagelab", 2, faults, 0)];
+        let witness = vec![Claim::check(vocabulary::Check::MajorFaults, "pagelab", 2, faults, 0)];
         Outcome::Measured(Measured { witness, ..Measured::default() })
     }
 

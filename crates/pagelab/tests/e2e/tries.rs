@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use pagelab_record::{
     Data, Record,
-    vocabulary::{tried, workload::PROGRAM},
+    vocabulary::{Check, tried, workload::PROGRAM},
 };
 use pagelab_sys::{counts::reports_free_pages, knobs::memcg, machine::Tree};
 
@@ -352,7 +352,7 @@ fn a_setting_of_a_rung_holds_while_the_program_runs_and_is_put_back() {
     assert!(said("thp-always").contains("[always]") && said("plain").contains("[madvise]"));
     let record = &rungs(&lab, "run")["thp-always"];
     let mut witness = measured(record).witness.iter();
-    assert!(witness.any(|claim| claim.id == "setting-in-force" && claim.holds));
+    assert!(witness.any(|claim| claim.is(Check::SettingInForce) && claim.holds));
 }
 
 /// Tries a server, under a client's load.

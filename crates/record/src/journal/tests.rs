@@ -167,7 +167,7 @@ fn a_claim_of_a_journal_that_is_older_than_ids_gets_its_id() {
     value["outcome"] = measured;
     let records = read_records(&value.to_string()).unwrap();
     let Outcome::Measured(measured) = &records[0].outcome else { panic!("it was measured") };
-    assert_eq!(measured.witness[0].id, crate::vocabulary::claim::REORDERINGS);
+    assert_eq!(measured.witness[0].id, crate::vocabulary::Check::Reorderings.id());
 }
 
 proptest! {

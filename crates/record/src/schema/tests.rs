@@ -3,7 +3,7 @@
 use super::*;
 
 fn claim(observed: i64) -> Claim {
-    Claim::check("faults", "pagelab", 10, observed, 0)
+    Claim::check(Check::MajorFaults, "pagelab", 10, observed, 0)
 }
 
 #[test]
@@ -27,8 +27,8 @@ fn claims_of_two_arms_are_two_claims() {
 
 #[test]
 fn a_tolerance_is_inclusive() {
-    assert!(Claim::check("faults", "a", 10, 18, 8).holds);
-    assert!(!Claim::check("faults", "a", 10, 19, 8).holds);
+    assert!(Claim::check(Check::MajorFaults, "a", 10, 18, 8).holds);
+    assert!(!Claim::check(Check::MajorFaults, "a", 10, 19, 8).holds);
 }
 
 #[test]

@@ -302,7 +302,13 @@ mod tests {
     fn a_record_with_a_claim_that_fails_has_no_path_to_compare() {
         let (good, mut bad) = (record(&[("e", 1)]), record(&[("e", 2)]));
         if let Outcome::Measured(measured) = &mut bad.outcome {
-            measured.witness.push(pagelab_record::Claim::check("windows", "", 1, 2, 0));
+            measured.witness.push(pagelab_record::Claim::check(
+                pagelab_record::vocabulary::Check::PathWindows,
+                "",
+                1,
+                2,
+                0,
+            ));
         }
         let difference = |a, b| said(a, b, |counted| Some(counted.difference())).flatten();
         assert_eq!(difference(&good, &bad), None);

@@ -6,7 +6,7 @@
 
 use pagelab_record::{
     Claim,
-    vocabulary::{claim, counter},
+    vocabulary::{Check, counter},
 };
 
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         .case(&shown, |(entry, _)| entry)
         .words("arm", 0, |(_, arm)| (*arm).to_owned())
         .number("operations", 0, |(entry, arm)| {
-            claim_of(entry, arm, claim::TRACE_OPERATIONS).map(|c| count(c.observed as f64))
+            claim_of(entry, arm, Check::TraceOperations).map(|c| count(c.observed as f64))
         })
         .number("loads", 1, |(entry, _)| {
             entry.counter(counter::LOADS).map(|loads| count(loads as f64))
@@ -56,7 +56,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let ran = run.rows(WORKLOAD);
     let claims = || ran.iter().flat_map(|entry| entry.claims());
-    let differ = || claims().filter(|claim| claim.id == claim::LOADS_THAT_DIFFER);
+    let differ = || claims().filter(|claim| claim.is(Check::LoadsThatDiffer));
     let wrong = total(differ().map(|claim| claim.observed.unsigned_abs()));
     let loads = total(ran.iter().filter_map(|entry| entry.counter(counter::LOADS)));
     let loads = group_thousands(loads as f64);
@@ -80,14 +80,14 @@ fn rows(entry: &Entry) -> Vec<(&Entry, &str)> {
 }
 
 fn differing((entry, arm): &(&Entry, &str)) -> Cell {
-    claim_of(entry, arm, claim::LOADS_THAT_DIFFER).map_or_else(Cell::none, |claim| {
+    claim_of(entry, arm, Check::LoadsThatDiffer).map_or_else(Cell::none, |claim| {
         let tone = if claim.holds { Tone::Good } else { Tone::Bad };
         Cell::toned(group_thousands(claim.observed as f64), tone)
     })
 }
 
-fn claim_of<'a>(entry: &'a Entry, arm: &str, id: &str) -> Option<&'a Claim> {
-    entry.claims().iter().find(|claim| claim.arm == arm && claim.id == id)
+fn claim_of<'a>(entry: &'a Entry, arm: &str, check: Check) -> Option<&'a Claim> {
+    entry.claims().iter().find(|claim| claim.arm == arm && claim.is(check))
 }
 
 fn proof((entry, arm): &(&Entry, &str)) -> Cell {

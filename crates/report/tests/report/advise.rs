@@ -1,6 +1,6 @@
 //! Advice: the ranking, ties, what is named and why, in every form.
 
-use pagelab_record::{Asked, Clock, Data, Measured, Outcome, Record, RunHeader};
+use pagelab_record::{Asked, Clock, Data, Measured, Outcome, Record, RunHeader, vocabulary::Check};
 use pagelab_report::{Report, Style};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn record(row: &Row) -> Record {
         // Touches of what is present: not a part of the time that is compared.
         series.extend(golden::values("touch", "pagelab", Clock::Tsc, 1, SAMPLE, total));
     }
-    let witness = vec![golden::claim("base pages present afterwards", "pagelab", 32768, 32768, 0)];
+    let witness = vec![golden::claim(Check::Present, "pagelab", 32768, 32768, 0)];
     golden::measured("fault/throughput", case, Measured { series, witness, ..Measured::default() })
 }
 
@@ -200,8 +200,7 @@ fn a_strategy_whose_proof_fails_is_not_named() {
         if let (Some("hugetlb-2m"), Outcome::Measured(measured)) =
             (record.case.get("page"), &mut record.outcome)
         {
-            measured.witness[0] =
-                golden::claim("base pages present afterwards", "pagelab", 1, 0, 0);
+            measured.witness[0] = golden::claim(Check::Present, "pagelab", 1, 0, 0);
         }
     }
     let advice = json_of(&report((header, records)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::{
     Case, Claim, Clock, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
-    latency,
+    latency, vocabulary::Check,
 };
 use pagelab_report::{Asked, Comparison, Outcome as Came, Side, Statistic, Style, Threshold};
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ fn what_differs_where_others_used_the_cpus_of_one_side_is_not_decided() {
 fn runs() -> [Vec<Record>; 2] {
     let mut invalid = slower("256k", 0);
     let Outcome::Measured(measured) = &mut invalid.outcome else { panic!() };
-    measured.witness = vec![Claim::check("major faults", "", 0, 1, 0)];
+    measured.witness = vec![Claim::check(Check::MajorFaults, "", 0, 1, 0)];
     let skipped = Record {
         outcome: Outcome::Skipped { need: "a pool".into(), cure: "make one".into() },
         ..slower("2m", 0)

@@ -2,7 +2,7 @@
 
 use std::slice::from_ref;
 
-use pagelab_record::{Case, Claim, Measured, Outcome, Record, RunHeader};
+use pagelab_record::{Case, Claim, Measured, Outcome, Record, RunHeader, vocabulary::Check};
 use pagelab_report::{Asked, Comparison, Outcome as Came, Side, Threshold};
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ fn a_threshold_on_faults_that_were_not_counted_is_not_passed() {
     of(&mut blind).tables.clear();
     assert_eq!(outcome(from_ref(&a), &[blind], 1.0), Came::NotComparable);
     let mut invalid = b.clone();
-    of(&mut invalid).witness.push(Claim::check("faults", "", 0, 1, 0));
+    of(&mut invalid).witness.push(Claim::check(Check::MajorFaults, "", 0, 1, 0));
     assert_eq!(outcome(from_ref(&a), &[invalid], 1.0), Came::Invalid);
     let mut other = b.clone();
     other.host.settings.insert("thp_enabled".into(), "always".into());

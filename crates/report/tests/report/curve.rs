@@ -1,6 +1,6 @@
 //! The curve of a share of slow memory in a report.
 
-use pagelab_record::{Clock, Measured, Nature, Outcome, Record};
+use pagelab_record::{Clock, Measured, Nature, Outcome, Record, vocabulary::Check};
 use pagelab_report::{Report, Style};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn curve(shares: &[u32]) -> Record {
     }
     let measured_ = Measured {
         series,
-        witness: vec![claim("base pages on the slow node", "0", 0, 0, 0)],
+        witness: vec![claim((Check::PlacedOnSlow, "base pages on the slow node"), "0", 0, 0, 0)],
         ..Measured::default()
     };
     measured("tier/curve", case(&[("size", "64m"), ("threads", "2")]), measured_)
@@ -69,7 +69,13 @@ fn one_node_has_one_point_and_an_emulated_curve_is_none_of_hardware() {
 fn a_curve_that_does_not_hold_has_no_numbers() {
     let mut record = curve(&[0, 100]);
     let Outcome::Measured(measured) = &mut record.outcome else { panic!() };
-    measured.witness.push(claim("base pages on the slow node", "100", 7, 3, 0));
+    measured.witness.push(claim(
+        (Check::PlacedOnSlow, "base pages on the slow node"),
+        "100",
+        7,
+        3,
+        0,
+    ));
     let text = section(&report(&[record]));
     assert!(text.contains("INVALID") && !text.contains(" ms"), "{text}");
 }

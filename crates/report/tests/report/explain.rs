@@ -1,6 +1,8 @@
 //! What faults cost a program: the sum, what is in it and what is not, and what would help.
 
-use pagelab_record::{Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit};
+use pagelab_record::{
+    Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, vocabulary::Check,
+};
 use pagelab_report::{Report, Style};
 use serde_json::{Value, json};
 
@@ -68,7 +70,7 @@ pub(crate) fn program() -> Record {
         series: vec![watched(Clock::Wall, 300_000_000), watched(Clock::Cpu, 280_000_000)],
         tables,
         counters: counters(&told),
-        witness: vec![claim("faults that were told are in one group each", "program", 1, 1, 0)],
+        witness: vec![claim(Check::ToldGrouped, "program", 1, 1, 0)],
         ..Measured::default()
     };
     measured("explain/program", case(&[("program", "./touch")]), program)
@@ -86,7 +88,8 @@ fn latency(kind: &str, ns: u64) -> Record {
             series.push(histogram(arm, name, process, shape, 1000));
         }
     }
-    let witness = vec![claim("minor faults of the loop", "pagelab", 1000, 1000, 0)];
+    let witness =
+        vec![claim((Check::FaultsOfLoop, "minor faults of the loop"), "pagelab", 1000, 1000, 0)];
     let case = case(&[("kind", kind), ("page", "4k"), ("size", "64m")]);
     measured("fault/latency", case, Measured { series, witness, ..Measured::default() })
 }
@@ -105,7 +108,7 @@ fn throughput(threads: &str, ns: f64) -> Record {
         ("threads", threads),
         ("size", "64m"),
     ]);
-    let witness = vec![claim("minor faults of the touch", "pagelab", 16_384, 16_384, 0)];
+    let witness = vec![claim(Check::FaultsOfTouch, "pagelab", 16_384, 16_384, 0)];
     let counters = counters(&[("faults_per_repetition", touches)]);
     measured(
         "fault/throughput",

@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use pagelab_record::{
     Case, Clock, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
-    verdict::Ratio,
+    verdict::Ratio, vocabulary::Check,
 };
 use pagelab_report::{Report, Style};
 use proptest::prelude::*;
@@ -146,7 +146,7 @@ fn too_few_processes_another_boot_and_a_claim_that_fails_say_nothing() {
     assert_eq!(rules(&[write.clone(), emulated]), [""; 0]);
     let mut invalid = read;
     let Outcome::Measured(measured) = &mut invalid.outcome else { panic!() };
-    measured.witness = vec![pagelab_record::Claim::check("major faults", "", 0, 1, 0)];
+    measured.witness = vec![pagelab_record::Claim::check(Check::MajorFaults, "", 0, 1, 0)];
     assert_eq!(rules(&[write, invalid]), [""; 0]);
 }
 

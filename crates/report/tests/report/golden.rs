@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use pagelab_record::{
     Case, Claim, Clock, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
     journal, latency, schema,
+    vocabulary::{Check, Said},
 };
 use pagelab_report::Publication;
 use serde_json::json;
@@ -301,9 +302,15 @@ pub(crate) fn counters(counters: &[(&str, u64)]) -> std::collections::BTreeMap<S
     counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-pub(crate) fn claim(text: &str, arm: &str, expected: i64, observed: i64, tolerance: i64) -> Claim {
+pub(crate) fn claim<'s>(
+    said: impl Into<Said<'s>>,
+    arm: &str,
+    expected: i64,
+    observed: i64,
+    tolerance: i64,
+) -> Claim {
     let checks = u64::from(PROCESSES * REPETITIONS);
-    Claim { checks, ..Claim::check(text, arm, expected, observed, tolerance) }
+    Claim { checks, ..Claim::check(said, arm, expected, observed, tolerance) }
 }
 
 fn timer() -> Record {
@@ -317,7 +324,7 @@ fn timer() -> Record {
     let measured_ = Measured {
         series,
         counters: counters(&[("tsc_hz", 2_300_000_000)]),
-        witness: vec![claim("the clock never went back", "", 0, 0, 0)],
+        witness: vec![claim((Check::ClockWentBack, "the clock never went back"), "", 0, 0, 0)],
         ..Measured::default()
     };
     measured("limit/timer", Case::default(), measured_)
@@ -334,7 +341,13 @@ fn bandwidth(level: &str, name: &str, bytes: u64, arms: &[(&str, f64)]) -> Recor
     let measured_ = Measured {
         series: arms.iter().flat_map(series).collect(),
         counters: counters(&[("buffer_bytes", bytes)]),
-        witness: vec![claim("the buffer holds what was written", "", 0, 0, 0)],
+        witness: vec![claim(
+            (Check::EndsAsWritten, "the buffer holds what was written"),
+            "",
+            0,
+            0,
+            0,
+        )],
         ..Measured::default()
     };
     measured(&format!("limit/{name}"), case(&[("level", level)]), measured_)
@@ -388,8 +401,20 @@ fn throughput(page: &str, backing: &str, populate: &str, ns: f64) -> Record {
             ("repetitions", u64::from(PROCESSES * REPETITIONS)),
         ]),
         witness: vec![
-            claim("minor faults of a repetition", "pagelab", expected, expected + 3, 8),
-            claim("bytes present after it in pages of this size", "pagelab", 1 << 28, 1 << 28, 0),
+            claim(
+                (Check::FaultsOfRepetition, "minor faults of a repetition"),
+                "pagelab",
+                expected,
+                expected + 3,
+                8,
+            ),
+            claim(
+                (Check::Present, "bytes present after it in pages of this size"),
+                "pagelab",
+                1 << 28,
+                1 << 28,
+                0,
+            ),
         ],
         ..Measured::default()
     };
@@ -400,7 +425,13 @@ fn throughput(page: &str, backing: &str, populate: &str, ns: f64) -> Record {
 fn invalid() -> Record {
     let mut record = throughput("2m", "fixed", "touch", 777_777.0);
     let Outcome::Measured(measured) = &mut record.outcome else { unreachable!("it is measured") };
-    measured.witness[0] = claim("minor faults of a repetition", "pagelab", 128, 65_536, 8);
+    measured.witness[0] = claim(
+        (Check::FaultsOfRepetition, "minor faults of a repetition"),
+        "pagelab",
+        128,
+        65_536,
+        8,
+    );
     measured.warnings = vec![
         "transparent huge pages fell back 128 times: free some memory or compact it first".into(),
     ];
@@ -446,8 +477,14 @@ fn latency(kind: &str, page: &str, quantiles: [u64; 6]) -> Record {
             ("tsc_hz", 2_300_000_000),
         ]),
         witness: vec![
-            claim("minor faults of a repetition", "pagelab", expected, expected, 8),
-            claim("minor faults over present pages", "control", 0, 0, 8),
+            claim(
+                (Check::FaultsOfRepetition, "minor faults of a repetition"),
+                "pagelab",
+                expected,
+                expected,
+                8,
+            ),
+            claim((Check::FaultsOfControl, "minor faults over present pages"), "control", 0, 0, 8),
         ],
         warnings: vec!["a hypervisor is present: faults may hide an exit to it".into()],
         ..Measured::default()

@@ -5,6 +5,7 @@
 
 use pagelab_record::{
     Case, Claim, Clock, Column, Data, Measured, Outcome, Record, RunHeader, Series, Table, Unit,
+    vocabulary::Check,
 };
 
 use crate::golden::{
@@ -144,14 +145,12 @@ fn arm(name: &str, ns: f64, [elapsed_ns, system_ns]: [f64; 2], counts: [u64; 2])
 fn claims(name: &str, digest: u64) -> Vec<Claim> {
     let low = |digest: u64| i64::try_from(digest << 1 >> 1).unwrap();
     let whole = |value: u64| i64::try_from(value).unwrap();
-    let text = "bytes of the trace that were replayed";
     let mut claims = vec![
-        claim(text, name, whole(BYTES), whole(BYTES), 0),
-        claim("operations of the trace", name, whole(OPS), whole(OPS), 0),
+        claim(Check::TraceBytes, name, whole(BYTES), whole(BYTES), 0),
+        claim(Check::TraceOperations, name, whole(OPS), whole(OPS), 0),
     ];
     if !name.starts_with("noop") {
-        let text = "digest of every load, as the first memory's";
-        claims.push(claim(text, name, low(DIGEST), low(digest), 0));
+        claims.push(claim(Check::ReplayDigest, name, low(DIGEST), low(digest), 0));
     }
     claims
 }
@@ -229,15 +228,9 @@ fn verified(arms: &[&str], differing: Option<i64>) -> Record {
     let once = |claim: Claim| Claim { checks: 1, ..claim };
     let claims = |arm: &&str| {
         [
-            once(claim(
-                "loads that differ from the naive memory",
-                arm,
-                0,
-                differing.unwrap_or(0),
-                0,
-            )),
-            once(claim("operations of the trace", arm, 1_000_000, 1_000_000, 0)),
-            once(claim("bytes of the trace that were replayed", arm, 10_585_000, 10_585_000, 0)),
+            once(claim(Check::LoadsThatDiffer, arm, 0, differing.unwrap_or(0), 0)),
+            once(claim(Check::TraceOperations, arm, 1_000_000, 1_000_000, 0)),
+            once(claim(Check::TraceBytes, arm, 10_585_000, 10_585_000, 0)),
         ]
     };
     let first = "paged-last: operation 4711 at byte 49870: load of 8 bytes at 0x7ff9e8 gave 0x0, \
@@ -292,8 +285,8 @@ fn statistics(trace: &str, more: bool) -> Record {
         result.series.extend(series);
     }
     let ops = i64::try_from(OPS).unwrap();
-    for text in ["operations of all widths", "reads and writes"] {
-        let claim = Claim { checks: 1, ..claim(text, "pagelab", ops, ops, 0) };
+    for check in [Check::OpsByWidth, Check::ReadsAndWrites] {
+        let claim = Claim { checks: 1, ..claim(check, "pagelab", ops, ops, 0) };
         result.witness.push(claim);
     }
     measured("trace/stats", case, result)

@@ -6,6 +6,7 @@
 
 use pagelab_record::{
     Case, Claim, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
+    vocabulary::Check,
 };
 
 use crate::golden::{
@@ -175,9 +176,9 @@ impl Shape {
         let name = manual_name(self.memory_type);
         let leaves = format!("leaves that are not {name}, by the page table, before and after");
         let mut claims = vec![
-            claim("words that are not what their round stored", "pagelab", 0, 0, 0),
-            claim("page faults of the loop", "pagelab", 0, 0, 0),
-            claim(&leaves, "pagelab", 0, 0, 0),
+            claim(Check::WrongWords, "pagelab", 0, 0, 0),
+            claim(Check::FaultsOfLoop, "pagelab", 0, 0, 0),
+            claim((Check::OtherLeaves, &leaves), "pagelab", 0, 0, 0),
         ];
         // The fence's word is UC memory, too.
         let word = self.test[2].starts_with("uc-store").then_some("uc");
@@ -199,7 +200,8 @@ fn manual_name(memory_type: &str) -> &'static str {
 /// The claim by timing, which WB memory has no need of.
 fn as_fast_as_wb(memory_type: &str, ignored: bool) -> Option<Claim> {
     let text = format!("{} {AS_FAST_AS_WB}", manual_name(memory_type));
-    (memory_type != "wb").then(|| claim(&text, "pagelab", 0, i64::from(ignored), 0))
+    (memory_type != "wb")
+        .then(|| claim((Check::PatIgnored, &text), "pagelab", 0, i64::from(ignored), 0))
 }
 
 /// The two halves of a sum, as counters keep it.
@@ -260,7 +262,7 @@ fn latency(memory_type: &str, state: &str, operations: &[(&str, Quantiles)]) -> 
     });
     let mut result = Measured { series: series.collect(), ..Measured::default() };
     for name in names {
-        result.witness.push(claim("page faults of the loop", name, 0, 0, 0));
+        result.witness.push(claim(Check::FaultsOfLoop, name, 0, 0, 0));
     }
     measured("memtype/latency", case, result)
 }
@@ -309,7 +311,13 @@ fn order(memory_type: &str, store: &str, fence: &str, seen: u64, forbidden: bool
     result.series.extend(each("reorderings", Unit::Count, 1, seen));
     if forbidden {
         let seen = i64::try_from(seen).unwrap();
-        result.witness.push(claim("reorderings that were seen", "pagelab", 0, seen, 0));
+        result.witness.push(claim(
+            (Check::Reorderings, "reorderings that were seen"),
+            "pagelab",
+            0,
+            seen,
+            0,
+        ));
     }
     measured("memtype/order", case, result)
 }

@@ -1,6 +1,6 @@
 //! The stages of a fault, the other tools' loops and the stalls in a report.
 
-use pagelab_record::{Clock, Data, Measured, Outcome, Record};
+use pagelab_record::{Clock, Data, Measured, Outcome, Record, vocabulary::Check};
 use pagelab_report::{Report, Style};
 use serde_json::Value;
 
@@ -42,8 +42,8 @@ fn stages(kind: &str) -> Record {
         series,
         counters: counters(&[("events_per_fault", events)]),
         witness: vec![
-            claim("minor faults of the loop", "traced", 2048, 2048, 0),
-            claim("events lost", "traced", 0, 0, 0),
+            claim((Check::FaultsOfLoop, "minor faults of the loop"), "traced", 2048, 2048, 0),
+            claim(Check::EventsLost, "traced", 0, 0, 0),
         ],
         ..Measured::default()
     };
@@ -93,7 +93,7 @@ fn what_the_events_cost_is_taken_off_again() {
 fn a_claim_that_does_not_hold_leaves_no_stage() {
     let mut record = stages("write");
     let Outcome::Measured(measured) = &mut record.outcome else { panic!() };
-    measured.witness.push(claim("events lost", "one-event", 0, 3, 0));
+    measured.witness.push(claim(Check::EventsLost, "one-event", 0, 3, 0));
     let text = section(&report(&[record]), "Stages of");
     assert!(text.contains("INVALID") && text.contains("events lost") && !text.contains("µs"));
 }
@@ -116,7 +116,7 @@ fn beside(threads: &str, cycle: f64, touch: f64) -> Record {
     let measured_ = Measured {
         series,
         counters: counters(&[("faults_per_repetition", pages)]),
-        witness: vec![claim("minor faults of the touch", "pagelab", 32_768, 32_768, 0)],
+        witness: vec![claim(Check::FaultsOfTouch, "pagelab", 32_768, 32_768, 0)],
         ..Measured::default()
     };
     measured("fault/throughput", case, measured_)

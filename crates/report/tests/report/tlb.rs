@@ -2,6 +2,7 @@
 
 use pagelab_record::{
     Clock, Column, Data, Measured, Outcome, Record, RunHeader, Table,
+    vocabulary::Check,
     walks::{Look, Looks, Walked},
 };
 use pagelab_report::{Report, Style};
@@ -64,7 +65,7 @@ fn record(page: &str, size: (&str, u64), noise: f64) -> Record {
         columns: vec![column("page", "bytes"), column("level", ""), column("entries", "count")],
         rows: vec![vec![4096, 1, 64], vec![4096, 2, 2048], vec![2 << 20, 1, 64]],
     }];
-    let witness = vec![golden::claim("page faults of the loop", "pagelab", 0, 0, 0)];
+    let witness = vec![golden::claim(Check::FaultsOfLoop, "pagelab", 0, 0, 0)];
     let measured = Measured { series, tables, witness, ..Measured::default() };
     let mut record = golden::measured("tlb/chase", case, measured);
     for (name, bytes) in [("cache_l1d_bytes", 32 << 10), ("cache_l2_bytes", 512 << 10)] {

@@ -1,6 +1,6 @@
 //! Resolvers in a report: every row beside the plain write fault of its run.
 
-use pagelab_record::{Clock, Measured, Outcome, Record, RunHeader};
+use pagelab_record::{Clock, Measured, Outcome, Record, RunHeader, vocabulary::Check};
 use pagelab_report::{Report, Style};
 
 use crate::golden;
@@ -32,7 +32,8 @@ fn record(case: pagelab_record::Case, quantiles: [u64; 6], page_ns: f64, holds: 
         ));
     }
     let observed = if holds { 8192 } else { 0 };
-    let witness = vec![golden::claim("messages read", "pagelab", 8192, observed, 0)];
+    let witness =
+        vec![golden::claim((Check::Messages, "messages read"), "pagelab", 8192, observed, 0)];
     golden::measured("fault/userfaultfd", case, Measured { series, witness, ..Measured::default() })
 }
 

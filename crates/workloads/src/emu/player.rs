@@ -12,7 +12,7 @@ use pagelab_emu::{Policy, paged::Looked, replay::Replay};
 use pagelab_record::{
     schema,
     units::display_bytes,
-    vocabulary::{arm_counter, counter},
+    vocabulary::{Check, arm_counter, counter},
 };
 use pagelab_sys::{
     files::pagecache,
@@ -252,31 +252,22 @@ impl Trial for Player {
         let stage = &self.stage;
         let facts = &stage.trace.facts;
         stage.pulse.add(facts.tally.ops);
-        witness.expect(
-            "bytes of the trace that were replayed",
-            facts.tally.bytes,
-            self.played.bytes,
-        );
-        witness.expect("operations of the trace", facts.tally.ops, stage.seen.ops);
+        witness.expect(Check::TraceBytes, facts.tally.bytes, self.played.bytes);
+        witness.expect(Check::TraceOperations, facts.tally.ops, stage.seen.ops);
         let claim = "digest of the trace, as where it came from";
-        witness.expect_digest(claim, facts.tally.digest, stage.seen.digest);
+        witness.expect_digest((Check::TraceDigest, claim), facts.tally.digest, stage.seen.digest);
         if stage.reader != Reader::Memory {
-            let claim = if stage.is_cold {
-                "pages of the trace in the page cache beforehand"
-            } else {
-                "pages of the trace not in the page cache beforehand"
-            };
+            let check = if stage.is_cold { Check::PagesInCache } else { Check::PagesNotInCache };
             if stage.is_cold || !stage.is_longer {
-                witness.expect(claim, 0, self.misplaced);
+                witness.expect(check, 0, self.misplaced);
             }
-            witness.expect("calls of read", stage.tape.expected_reads(), self.played.reads);
+            witness.expect(Check::ReadCalls, stage.tape.expected_reads(), self.played.reads);
             witness.set("trace_file_system", facts.file_system);
         }
         if self.arm.backend.remembers {
             let first = stage.first.get().unwrap_or(self.played.digest);
             stage.first.set(Some(first));
-            let claim = "digest of every load, as the first memory's";
-            witness.expect_digest(claim, first, self.played.digest);
+            witness.expect_digest(Check::ReplayDigest, first, self.played.digest);
         }
         witness.set(&format!("{}/{}", counter::DIGEST, self.name), self.played.digest);
         if let Some(Looked { hits, absent_hits, misses }) = self.looked {

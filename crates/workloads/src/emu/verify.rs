@@ -13,7 +13,7 @@ use pagelab_emu::{
     Policy,
     verify::{Verdict, Verifier},
 };
-use pagelab_record::vocabulary::counter;
+use pagelab_record::vocabulary::{Check, counter};
 use pagelab_sys::process::Pulse;
 
 use super::{
@@ -176,9 +176,9 @@ impl Trial for Pass {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let tally = self.trace.facts.tally;
-        witness.expect("loads that differ from the naive memory", 0, self.verdict.differing);
-        witness.expect("operations of the trace", tally.ops, self.verdict.ops);
-        witness.expect("bytes of the trace that were replayed", tally.bytes, self.bytes);
+        witness.expect(Check::LoadsThatDiffer, 0, self.verdict.differing);
+        witness.expect(Check::TraceOperations, tally.ops, self.verdict.ops);
+        witness.expect(Check::TraceBytes, tally.bytes, self.bytes);
         self.left_out.iter().for_each(|warning| witness.warn(warning.clone()));
         if let Some(first) = &self.verdict.first {
             witness.warn(format!("{}: {first}", self.name));

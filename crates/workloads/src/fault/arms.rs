@@ -7,6 +7,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::{Counters, wait_for_reporting},
@@ -148,8 +149,11 @@ impl Trial for Faults {
         self.samples.testify(expected, self.setup.is_pinned, witness);
         expected.testify(&self.residency, witness);
         if self.setup.host == Host::Cold && self.cooled {
-            let claim = "touches whose memory the host had to back first, at least half";
-            witness.expect_at_least(claim, pages.div_ceil(2), self.samples.sorted.cold.len());
+            witness.expect_at_least(
+                Check::BackedByHost,
+                pages.div_ceil(2),
+                self.samples.sorted.cold.len(),
+            );
         }
         populate::testify(*populate, space.bytes(), self.locked, witness);
         if let Some(walk) = &self.setup.walk {

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{Error, Kind, Meter, Param, Trial, Witness, words};
-use pagelab_record::{Unit, latency};
+use pagelab_record::{Unit, latency, vocabulary::Check};
 use pagelab_sys::{
     Area, SysError,
     loops::beside::{Call, Ground, PAGES},
@@ -91,14 +91,14 @@ impl Log {
     /// Proves that the calls were made and took away what they were to take away.
     pub(super) fn testify(&self, during_touch: bool, witness: &mut Witness) {
         if during_touch {
-            witness.expect_at_least("calls that fell into the touch, at least", 1, self.calls);
+            witness.expect_at_least(Check::CallsDuringTouch, 1, self.calls);
         } else {
-            witness.expect("calls made", CALLS, self.calls);
+            witness.expect(Check::CallsMade, CALLS, self.calls);
         }
         // Pages that a call took away fault when they are made present for the next one.
-        witness.expect("minor faults of the thread that calls", self.announced, self.minor);
+        witness.expect(Check::FaultsOfCaller, self.announced, self.minor);
         let (present, expected) = self.present;
-        witness.expect("pages present for the last call", expected, present);
+        witness.expect(Check::PresentForCall, expected, present);
         witness.count("calls_beside", self.calls);
         witness.count("faults_beside", self.minor);
     }

@@ -4,6 +4,7 @@
 //! ratio to our loop says what the harness costs. It proves its faults and nothing else.
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{loops::twin, time::usage};
 
 use super::Plan;
@@ -55,7 +56,7 @@ impl Trial for Twin {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let expected = self.bytes / self.page.max(self.step);
-        witness.expect("minor faults of the whole C round", expected, self.minor);
+        witness.expect(Check::FaultsOfCRound, expected, self.minor);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! It is there to be compared with; it proves nothing but how many samples it took.
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::Unit;
+use pagelab_record::{Unit, vocabulary::Check};
 use pagelab_sys::{loops::note, process::crew, time::Clock};
 
 /// Samples of the published note: runs of its program.
@@ -40,7 +40,7 @@ impl Trial for Note {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let taken = self.ticks.len() as u64;
-        witness.expect("samples, each in a process of its own", NOTE_SAMPLES as u64, taken);
+        witness.expect(Check::SamplesInProcesses, NOTE_SAMPLES as u64, taken);
         Ok(())
     }
 }

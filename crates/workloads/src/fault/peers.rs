@@ -5,7 +5,7 @@
 //! timed is the loop's own, by its own clock and `getrusage`.
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::schema;
+use pagelab_record::{schema, vocabulary::Check};
 use pagelab_sys::{
     loops::peers::{PeerRound, PftMemory, page_fault1},
     process::{Barrier, Fifo, Pinned, crew, disable_thp},
@@ -125,9 +125,9 @@ impl Trial for Peer {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let pages = self.bytes / 4096;
-        witness.expect("pages that the loop counted", pages, self.latest.pages);
-        witness.expect("minor faults of the whole loop", pages, self.latest.minor);
-        witness.expect("major faults of the whole loop", 0, self.latest.major);
+        witness.expect(Check::PeerPages, pages, self.latest.pages);
+        witness.expect(Check::FaultsOfPeer, pages, self.latest.minor);
+        witness.expect(Check::MajorFaultsOfPeer, 0, self.latest.major);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@
 //! Ways that populate inside `mmap` come before any advice: see [`Populate::is_early`].
 
 use pagelab_bench::{Kind, Need, Needed, Param, Witness, words};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area, SysError,
     memory::{
@@ -207,7 +208,7 @@ pub fn locked_by(populate: Populate) -> Result<u64, SysError> {
 /// Claims that what should be locked is.
 pub fn testify(populate: Populate, bytes: u64, locked: u64, witness: &mut Witness) {
     if populate.locks() {
-        witness.expect_at_least("bytes locked in the process, at least", bytes, locked);
+        witness.expect_at_least(Check::Locked, bytes, locked);
     }
 }
 

@@ -6,7 +6,10 @@
 use std::cell::RefCell;
 
 use pagelab_bench::{Error, Meter, PageSize, Trial, Witness};
-use pagelab_record::{schema, vocabulary::counter};
+use pagelab_record::{
+    schema,
+    vocabulary::{Check, counter},
+};
 use pagelab_sys::{
     counts::Counters,
     loops::TouchList,
@@ -272,21 +275,25 @@ impl Rounds {
         let was_present = self.part() == Some(Part::Present);
         let touch_faults = if was_present { 0 } else { expected.faults };
         witness.expect(
-            "minor faults of the touch",
+            Check::FaultsOfTouch,
             touch_faults + outcome.again_minor,
             outcome.touch.minor,
         );
-        witness.expect("faults of the same loop over present pages", 0, outcome.again_minor);
+        witness.expect(Check::FaultsOfControl, 0, outcome.again_minor);
         if outcome.perf_faults != UNKNOWN {
             let claim = match expected.major {
                 0 => "minor faults of the touch in the warm-up, by perf as by getrusage",
                 _ => "faults of the touch in the warm-up, by perf as by getrusage",
             };
             let counted = outcome.touch.minor + outcome.touch.major;
-            witness.expect_lasting(claim, counted, outcome.perf_faults);
+            witness.expect_lasting(
+                (Check::FaultsOfTouchByPerf, claim),
+                counted,
+                outcome.perf_faults,
+            );
         }
         let major = if was_present { 0 } else { expected.major };
-        witness.expect("major faults", major, all_phases(outcome, |phase| phase.major));
+        witness.expect(Check::MajorFaults, major, all_phases(outcome, |phase| phase.major));
         expected.testify(&outcome.residency(), witness);
         populate::testify(*populate, space.bytes() * shares, outcome.locked, witness);
         // Other kinds have pages allocated before the touch as well.
@@ -295,11 +302,11 @@ impl Rounds {
         }
         if self.plan.cpus[0].is_some() {
             let moved = all_phases(outcome, |phase| phase.moved);
-            witness.expect("phases that ended on another CPU", 0, moved);
+            witness.expect((Check::MovedCpu, "phases that ended on another CPU"), 0, moved);
         }
         if let Some(node) = space.mem_node {
             let claim = format!("pages asked about that are not on node {node}");
-            witness.expect(&claim, 0, outcome.elsewhere);
+            witness.expect((Check::OnOtherNode, &claim), 0, outcome.elsewhere);
         }
         let faults = outcome.touch.minor;
         if !was_present {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use pagelab_bench::Witness;
-use pagelab_record::Claim;
+use pagelab_record::{Claim, vocabulary::Check};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The claims of workers, counted.
@@ -51,7 +51,7 @@ impl Said {
             if self.broken > 0 {
                 claim = format!("{claim} (not: {})", self.first());
             }
-            witness.expect(&claim, self.claims, self.claims - self.broken);
+            witness.expect((Check::WorkersSay, &claim), self.claims, self.claims - self.broken);
         }
     }
 }
@@ -63,14 +63,14 @@ mod tests {
     #[test]
     fn what_was_said_adds_up_and_is_cut_where_it_is_too_long() {
         let claims = [
-            Claim::check("pages shared", "a", 4, 4, 0),
-            Claim::check("pages copied", "a", 4, 3, 0),
+            Claim::check((Check::Unshared, "pages shared"), "a", 4, 4, 0),
+            Claim::check((Check::Unshared, "pages copied"), "a", 4, 3, 0),
         ];
         let said = Said::of(&claims);
         let both = said.join(Said::of(&claims[..1]));
         assert_eq!((both.claims, both.broken), (3, 1));
         assert_eq!(both.first(), "pages copied: expected 4, observed 3");
-        let long = Said::of(&[Claim::check(&"x".repeat(1000), "a", 4, 3, 0)]);
+        let long = Said::of(&[Claim::check((Check::Unshared, &"x".repeat(1000)), "a", 4, 3, 0)]);
         assert_eq!(long.first(), "x".repeat(256));
     }
 }

@@ -7,7 +7,10 @@ use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{Error, Meter, Witness};
-use pagelab_record::{Unit, latency, vocabulary::series::WALK};
+use pagelab_record::{
+    Unit, latency,
+    vocabulary::{Check, series::WALK},
+};
 use pagelab_sys::{
     Area,
     counts::perf::FaultCounter,
@@ -191,15 +194,19 @@ impl Samples {
 
     pub(super) fn testify(&self, expected: Expectation, is_pinned: bool, witness: &mut Witness) {
         let counted = self.counted;
-        witness.expect("minor faults of the loop", expected.faults, counted.minor_faults);
+        witness.expect(
+            (Check::FaultsOfLoop, "minor faults of the loop"),
+            expected.faults,
+            counted.minor_faults,
+        );
         if let Some(perf) = self.perf {
             let claim = "faults of the loop in the warm-up, by perf as by getrusage";
             let faults = counted.minor_faults + counted.major_faults;
-            witness.expect_lasting(claim, faults, perf);
+            witness.expect_lasting((Check::FaultsOfLoopByPerf, claim), faults, perf);
         }
-        witness.expect("major faults", expected.major, counted.major_faults);
+        witness.expect(Check::MajorFaults, expected.major, counted.major_faults);
         if is_pinned {
-            witness.expect("loops that ended on another CPU", 0, self.moved_cpu);
+            witness.expect(Check::MovedCpu, 0, self.moved_cpu);
         }
         witness.count("migrated_samples", self.sorted.migrated);
         witness.count("saturated_samples", self.sorted.saturated);

@@ -7,6 +7,7 @@
 use std::sync::LazyLock;
 
 use pagelab_bench::{Kind, PageSize, Param, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area, SysError,
     counts::Counters,
@@ -151,10 +152,10 @@ pub struct Expectation {
 impl Expectation {
     /// Claims what the page table must show: which pages are really there.
     pub fn testify(self, found: &Residency, witness: &mut Witness) {
-        witness.expect("base pages present afterwards", self.present, found.present);
-        witness.expect("base pages mapped by a PMD or larger", self.huge, found.huge);
+        witness.expect(Check::Present, self.present, found.present);
+        witness.expect(Check::Huge, self.huge, found.huge);
         if let Some(zero) = found.zero {
-            witness.expect("base pages that are the zero page", self.zero, zero);
+            witness.expect(Check::ZeroPage, self.zero, zero);
         }
     }
 
@@ -162,8 +163,7 @@ impl Expectation {
     /// those below the PMD size from base pages.
     pub fn testify_folios(self, page: PageSize, moved: &Counters, witness: &mut Witness) {
         if let Some(folios) = moved.get("anon_fault_alloc").filter(|_| page.is_folio()) {
-            let claim = "folios of this size allocated, machine-wide, at least";
-            witness.expect_at_least(claim, self.whole_pages(page.bytes()), folios);
+            witness.expect_at_least(Check::FoliosAllocated, self.whole_pages(page.bytes()), folios);
         }
     }
 

@@ -10,7 +10,10 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Plain, Read, Trial,
     Witness, words,
 };
-use pagelab_record::{Case, vocabulary::counter};
+use pagelab_record::{
+    Case,
+    vocabulary::{Check, counter},
+};
 use pagelab_sys::{
     arch,
     loops::bulk::{Buffer, Store},
@@ -234,8 +237,8 @@ impl Trial for Passes {
         let wrong =
             [part.start, part.end - 8].into_iter().filter(|at| to.word(*at) != expected).count();
         self.is_right = wrong == 0;
-        witness.expect("first and last words that are not as they should be", 0, wrong as u64);
-        witness.expect("page faults of the loop", 0, self.own_faults);
+        witness.expect(Check::EndsAsWritten, 0, wrong as u64);
+        witness.expect(Check::FaultsOfLoop, 0, self.own_faults);
         witness.set(counter::BUFFER_BYTES, self.bytes);
         witness.set("vector_bytes", arch::vector_bytes());
         Ok(())

@@ -4,6 +4,7 @@
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
 use pagelab_bench::{Described, Error, Experiment, Inputs, Meter, Trial, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::loops::bulk::cheapest_syscalls;
 
 const CALLS: u64 = 1000;
@@ -52,7 +53,7 @@ impl Trial for Calls {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        witness.expect("page faults of the loop", 0, self.own_faults);
+        witness.expect(Check::FaultsOfLoop, 0, self.own_faults);
         Ok(())
     }
 }

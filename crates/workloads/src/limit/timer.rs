@@ -7,7 +7,7 @@
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{Described, Error, Experiment, Inputs, Meter, Trial, Witness};
-use pagelab_record::{Unit, latency};
+use pagelab_record::{Unit, latency, vocabulary::Check};
 use pagelab_sys::{
     loops::{TouchList, sample_nothing},
     time::{Clock, empty_pairs, usage},
@@ -101,7 +101,7 @@ impl Trial for Cost {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        witness.expect("page faults of the harness itself", 0, self.own_faults);
+        witness.expect(Check::FaultsOfHarness, 0, self.own_faults);
         Ok(())
     }
 }

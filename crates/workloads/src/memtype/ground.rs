@@ -5,6 +5,7 @@
 //! makes the same claims about its memory.
 
 use pagelab_bench::{Error, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::memtype::Plot;
 
 use super::{
@@ -54,7 +55,7 @@ impl Ground {
             let space = Space::of_fence_word(None);
             let leaf = word.query(0)?;
             let is_uc = leaf.is_some_and(|leaf| leaf.memory_type == Some(space.memory_type));
-            witness.expect("fence words whose page is not UC-", 0, u64::from(!is_uc));
+            witness.expect(Check::FenceWordsUncached, 0, u64::from(!is_uc));
         }
         if let Some(probe) = &self.probe {
             probe.testify(witness);

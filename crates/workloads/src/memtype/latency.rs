@@ -13,7 +13,7 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Refusal,
     Trial, Witness, words_of,
 };
-use pagelab_record::{Case, Unit, latency};
+use pagelab_record::{Case, Unit, latency, vocabulary::Check};
 use pagelab_sys::{
     loops::{Dropped, TouchList},
     memtype::{
@@ -247,8 +247,8 @@ impl Trial for Samples {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let taken = self.histogram.len() + self.dropped.migrated;
-        witness.expect("samples taken", self.list.len() as u64, taken);
-        witness.expect("page faults of the loop", 0, self.faults);
+        witness.expect(Check::SamplesTaken, self.list.len() as u64, taken);
+        witness.expect(Check::FaultsOfLoop, 0, self.faults);
         witness.count("migrated_samples", self.dropped.migrated);
         self.ground.borrow().testify(witness)
     }

@@ -12,7 +12,7 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Refusal,
     Trial, Witness, words,
 };
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::memtype::{
     Fence, FenceWord, MemoryType, Stores,
     litmus::{Litmus, Outcome, message_passing},
@@ -226,9 +226,9 @@ impl Trial for Messages {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let Outcome { rounds, observed, reorderings, .. } = self.outcome;
         let seen = observed.min(1);
-        witness.expect_at_least("rounds in which the flag was seen, at least", 1, seen);
+        witness.expect_at_least(Check::FlagSeen, 1, seen);
         if is_forbidden(self.memory_type, self.stores, self.between) {
-            witness.expect("reorderings, which the manual forbids here", 0, reorderings);
+            witness.expect(Check::Reorderings, 0, reorderings);
         }
         witness.count("rounds", rounds);
         witness.count("observed", observed);

@@ -7,7 +7,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::vocabulary::counter;
+use pagelab_record::vocabulary::{Check, counter};
 use pagelab_sys::memtype::{
     self, Engine, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, read_rounds,
     store_rounds, values,
@@ -133,11 +133,11 @@ impl Trial for Storing {
             Verify::Deferred => rounds.min(1),
             Verify::EachRound => rounds,
         };
-        witness.expect("words that are not what their round stored", 0, run.wrong_words());
-        witness.expect("rounds verified", verified, run.verified());
+        witness.expect(Check::WrongWords, 0, run.wrong_words());
+        witness.expect(Check::RoundsVerified, verified, run.verified());
         let words = self.setup.asked.words() - u64::from(self.setup.asked.overlaps);
-        witness.expect("words stored in a round", words, run.words);
-        witness.expect("page faults of the loop", 0, run.faults());
+        witness.expect(Check::WordsStored, words, run.words);
+        witness.expect(Check::FaultsOfLoop, 0, run.faults());
         witness.set("width_bytes", self.setup.asked.width.bytes());
         if self.setup.asked.point.is_readback() {
             witness.set("load_width_bytes", self.setup.asked.load_width.bytes());
@@ -251,8 +251,8 @@ impl Trial for Reading {
         let (from, added) = self.expected(passes);
         let (expected, observed) = (from.wrapping_add(added), from.wrapping_add(run.sum));
         self.is_right = expected == observed;
-        witness.expect_digest("sum of the words loaded", expected, observed);
-        witness.expect("page faults of the loop", 0, run.faults);
+        witness.expect_digest(Check::SumOfLoads, expected, observed);
+        witness.expect(Check::FaultsOfLoop, 0, run.faults);
         for (name, sum) in [("sum", observed), ("expected_sum", expected)] {
             witness.set(&format!("{name}_low"), sum & u64::from(u32::MAX));
             witness.set(&format!("{name}_high"), sum >> 32);

@@ -10,6 +10,7 @@
 //! a pure function of a few numbers, so that recorded machines are its tests.
 
 use pagelab_bench::{Error, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     arch,
     loops::TouchList,
@@ -157,7 +158,7 @@ impl Probe {
             Signature::Honoured | Signature::Ignored => {
                 let ignored = self.signature == Signature::Ignored;
                 let claim = format!("{name} memory that is as fast as WB: PAT ignored");
-                witness.expect(&claim, 0, u64::from(ignored));
+                witness.expect((Check::PatIgnored, &claim), 0, u64::from(ignored));
                 if ignored {
                     witness.warn(format!(
                         "this {name} memory behaves as WB: {seen}. The hypervisor ignores the \

@@ -6,7 +6,11 @@
 //! and nothing here changed it.
 
 use pagelab_bench::{Error, Need, Needed, Read, Refusal, Witness, words};
-use pagelab_record::{Case, units::format_bytes, vocabulary::counter::NODE_BYTES};
+use pagelab_record::{
+    Case,
+    units::format_bytes,
+    vocabulary::{Check, counter::NODE_BYTES},
+};
 use pagelab_sys::{
     machine::Tree,
     memory::{Scanner, nodes_of},
@@ -271,10 +275,9 @@ pub(super) fn testify(
     if let Some(area) = plot.area() {
         let found = Scanner::open()?.scan(area)?;
         let pages = space.bytes / 4096;
-        let claim = "base pages present (anonymous memory is WB: nothing changed its type)";
-        witness.expect(claim, pages, found.present);
+        witness.expect(Check::PresentWb, pages, found.present);
         let huge = if space.leaf > 4096 { pages } else { 0 };
-        witness.expect("base pages mapped by a PMD or larger", huge, found.huge);
+        witness.expect(Check::Huge, huge, found.huge);
         if let Some(node) = space.node {
             let asked: Vec<usize> =
                 samples(plot.bytes(), 4096).map(|offset| plot.base() + offset).collect();
@@ -282,19 +285,19 @@ pub(super) fn testify(
             nodes_of(&asked, &mut nodes)?;
             let elsewhere = nodes.iter().filter(|found| usize::try_from(**found) != Ok(node));
             let claim = format!("pages asked about that are not on node {node}");
-            witness.expect(&claim, 0, elsewhere.count() as u64);
+            witness.expect((Check::OnOtherNode, &claim), 0, elsewhere.count() as u64);
         }
         return Ok(());
     }
     let found = look_up(space, plot)?.and(before);
     let name = space.memory_type.name();
     let claim = format!("leaves that are not {name}, by the page table, before and after");
-    witness.expect(&claim, 0, found.other_type);
+    witness.expect((Check::OtherLeaves, &claim), 0, found.other_type);
     let claim = format!("leaves that are not {}, before and after", format_bytes(space.leaf));
-    witness.expect(&claim, 0, found.other_leaf);
+    witness.expect((Check::OtherLeaves, &claim), 0, found.other_leaf);
     if let Some(node) = space.node {
         let claim = format!("pages asked about that are not on node {node}");
-        witness.expect(&claim, 0, found.elsewhere);
+        witness.expect((Check::OnOtherNode, &claim), 0, found.elsewhere);
     }
     witness.set("leaves_asked", found.asked);
     if space.source == Source::Nodes {

@@ -6,7 +6,7 @@ use pagelab_bench::{Error, Inputs, Meter, Trial, Witness};
 use pagelab_record::{
     LeftOut,
     vocabulary::{
-        arm_counter,
+        Check, arm_counter,
         counter::FAULTS_PER_REPETITION,
         series::{CLEAR, CONTROL},
     },
@@ -211,19 +211,19 @@ impl Trial for Held {
         let is_ahead = self.zeroing == Zeroing::Ahead;
         if is_first {
             if is_ahead {
-                witness.expect("minor faults that make a segment present", leaves, populate.minor);
+                witness.expect(Check::FaultsOfSegmentAhead, leaves, populate.minor);
             }
             let expected = if is_ahead { 0 } else { leaves };
-            witness.expect("minor faults of the first pass over a segment", expected, touch.minor);
+            witness.expect(Check::FaultsOfSegmentFirst, expected, touch.minor);
             let counter = arm_counter(FAULTS_PER_REPETITION, self.arm.name());
             witness.set(&counter, populate.minor + touch.minor);
         } else {
-            witness.expect("minor faults where a segment is taken again", 0, touch.minor);
+            witness.expect(Check::FaultsOfSegmentAgain, 0, touch.minor);
         }
-        witness.expect("minor faults of taking, clearing and giving back", 0, beside);
-        witness.expect("faults of the same loop over present pages", 0, control);
-        witness.expect("major faults", 0, touch.major);
-        witness.expect("marked words that are not zero when taken again", 0, not_zero);
+        witness.expect(Check::FaultsBesideSegment, 0, beside);
+        witness.expect(Check::FaultsOfControl, 0, control);
+        witness.expect(Check::MajorFaults, 0, touch.major);
+        witness.expect(Check::MarkedWords, 0, not_zero);
         found.testify(&self.place, witness);
         witness.set("words_marked", proof::words(self.place.bytes));
         witness.set("clears_around_the_caches", u64::from(self.store == Store::NonTemporal));

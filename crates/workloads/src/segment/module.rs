@@ -4,7 +4,7 @@
 use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::{
     LeftOut,
-    vocabulary::{arm_counter, counter::FAULTS_PER_REPETITION},
+    vocabulary::{Check, arm_counter, counter::FAULTS_PER_REPETITION},
 };
 use pagelab_sys::{loops::Stride, memtype::Segment};
 
@@ -106,10 +106,10 @@ impl Trial for Module {
         self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         let Latest { touch, again, not_zero, frames } = self.latest;
         let leaves: u64 = self.place.counts().iter().sum();
-        witness.expect("minor faults of a round over a segment", leaves, touch.minor);
-        witness.expect("faults of the same loop over present pages", 0, again);
-        witness.expect("major faults", 0, touch.major);
-        witness.expect("marked words that are not zero when taken again", 0, not_zero);
+        witness.expect(Check::FaultsOfSegmentRound, leaves, touch.minor);
+        witness.expect(Check::FaultsOfControl, 0, again);
+        witness.expect(Check::MajorFaults, 0, touch.major);
+        witness.expect(Check::MarkedWords, 0, not_zero);
         frames.testify(witness);
         let counter = arm_counter(FAULTS_PER_REPETITION, self.arm.name());
         witness.set(&counter, touch.minor);

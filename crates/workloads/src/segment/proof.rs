@@ -5,6 +5,7 @@
 //! those that the program stores to, so that looking leaves these as they were.
 
 use pagelab_bench::{Error, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     memory::{
@@ -84,13 +85,12 @@ impl Found {
     pub(crate) fn testify(&self, place: &Place, witness: &mut Witness) {
         let [_, large, giant] = place.counts();
         let whole = place.bytes as u64 / 4096;
-        witness.expect("base pages present afterwards", whole, self.present);
+        witness.expect(Check::Present, whole, self.present);
         let huge = (large << 9) + (giant << 18);
-        witness.expect("base pages mapped by a PMD or larger", huge, self.huge);
-        witness.expect("base pages of a pool", place.pooled(), self.pooled);
+        witness.expect(Check::Huge, huge, self.huge);
+        witness.expect(Check::Pooled, place.pooled(), self.pooled);
         if let Some(astray) = self.astray {
-            let claim = "base pages that do not lie in their leaf as their addresses do";
-            witness.expect(claim, 0, astray);
+            witness.expect(Check::Astray, 0, astray);
         }
     }
 }
@@ -130,8 +130,8 @@ impl Frames {
     /// Claims that all are as they must be.
     pub(crate) fn testify(self, witness: &mut Witness) {
         let Self { other_leaf, astray } = self;
-        witness.expect("leaves of a segment that are of another size", 0, other_leaf);
-        witness.expect("frames of a segment that are not its base plus the offset", 0, astray);
+        witness.expect(Check::SegmentLeaves, 0, other_leaf);
+        witness.expect(Check::SegmentFrames, 0, astray);
     }
 }
 

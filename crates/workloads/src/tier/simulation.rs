@@ -20,7 +20,7 @@ use std::{
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness,
 };
-use pagelab_record::{Case, schema};
+use pagelab_record::{Case, schema, vocabulary::Check};
 use pagelab_sys::process::Pulse;
 use pagelab_tier::{
     Outcome, Scenario, Work,
@@ -272,20 +272,19 @@ impl Trial for Simulated {
             Work::Generated(_) => scenario.pages,
             Work::Trace(trace) => u64::from(trace.pages()),
         };
-        witness.expect("pages on all nodes at the end", pages, outcome.placed.iter().sum());
+        witness.expect(Check::PagesOnNodes, pages, outcome.placed.iter().sum());
         let accesses = match &scenario.work {
             Work::Generated(_) => scenario.accesses,
             Work::Trace(trace) => trace.ops(),
         };
-        witness.expect("accesses done", accesses, outcome.accesses);
+        witness.expect(Check::AccessesDone, accesses, outcome.accesses);
         let top = |placed: &[u64]| -> u64 {
             let nodes = placed.iter().zip(&scenario.tiers.nodes);
             nodes.filter(|(_, node)| node.tier == 0).map(|(pages, _)| pages).sum()
         };
         if let (Some(first), true) = (outcome.series.first(), scenario.tiers.nodes.len() == 2) {
             let expected = top(&first.placed) + outcome.promoted - outcome.demoted;
-            let claim = "pages in the top tier: those at the start, promoted less demoted";
-            witness.expect(claim, expected, top(&outcome.placed));
+            witness.expect(Check::TopTierPages, expected, top(&outcome.placed));
         }
         for (name, value) in tables::counters(outcome, page_bytes(run)) {
             witness.set(&format!("{name}/{}", run.source), value);

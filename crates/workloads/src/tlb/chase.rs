@@ -19,6 +19,7 @@ use pagelab_bench::{
 use pagelab_record::{
     Case, Column, Table,
     vocabulary::{
+        Check,
         arm::{AGAINST, OURS},
         counter::LINES,
         series::LOAD,
@@ -314,17 +315,16 @@ impl Trial for Walk {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let lines = self.chain.length();
         let faults = self.counted.minor_faults + self.counted.major_faults;
-        witness.expect("page faults of the loop", 0, faults);
+        witness.expect(Check::FaultsOfLoop, 0, faults);
         let elsewhere = u64::from(!self.chain.is_home());
-        witness.expect("laps that ended elsewhere than they began", 0, elsewhere);
+        witness.expect(Check::ChainClosed, 0, elsewhere);
         if let Some(Lap { blocks, is_closed }) = self.found {
-            let claim = "blocks of 4 KiB that a lap of the chain loads from, and is back";
-            witness.expect_lasting(claim, lines, if is_closed { blocks } else { 0 });
+            witness.expect_lasting(Check::ChainBlocks, lines, if is_closed { blocks } else { 0 });
         }
         self.ground.testify(self.seen.take().expect("run comes before verify"), witness);
         if self.is_pinned {
             let moved = u64::from(self.has_moved);
-            witness.expect("loops that ended on another CPU", 0, moved);
+            witness.expect(Check::MovedCpu, 0, moved);
         }
         witness.set(LINES, lines);
         witness.count("preemptions", self.counted.involuntary_switches);

@@ -12,7 +12,7 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Trial,
     Witness, words_of,
 };
-use pagelab_record::{Case, schema};
+use pagelab_record::{Case, schema, vocabulary::Check};
 use pagelab_sys::process::Pulse;
 use pagelab_trace::stats::{Collector, Options, Stack, Stats};
 
@@ -150,22 +150,22 @@ impl Trial for Pass {
         let Some((stats, streamed)) = self.found.take() else { return Ok(()) };
         let sum = |counts: &[u64]| counts.iter().sum::<u64>();
         let widths = sum(&stats.read_widths) + sum(&stats.write_widths);
-        witness.expect("bytes of the records", streamed.bytes, stats.bytes_consumed);
-        witness.expect("operations of all widths", stats.ops, widths);
-        witness.expect("reads and writes", stats.ops, stats.reads + stats.writes);
+        witness.expect(Check::BytesOfRecords, streamed.bytes, stats.bytes_consumed);
+        witness.expect(Check::OpsByWidth, stats.ops, widths);
+        witness.expect(Check::ReadsAndWrites, stats.ops, stats.reads + stats.writes);
         let count = |buckets: &[pagelab_trace::stats::Bucket]| {
             buckets.iter().map(|bucket| bucket.count).sum::<u64>()
         };
-        witness.expect("runs on a page", stats.transitions + 1, count(&stats.runs));
+        witness.expect(Check::OpsByRun, stats.transitions + 1, count(&stats.runs));
         let used = count(&stats.reuse.distances) + stats.reuse.cold;
-        witness.expect("operations by reuse distance, first ones included", stats.ops, used);
+        witness.expect(Check::OpsByReuse, stats.ops, used);
         for (what, of, caches) in [
             ("operations", stats.ops, &stats.reuse.caches),
             ("absent reads", stats.absent.reads, &stats.absent.reuse.caches),
         ] {
             for cache in caches {
                 let claim = format!("{what} that hit or miss in {} pages", cache.entries);
-                witness.expect(&claim, of, cache.hits + cache.misses);
+                witness.expect((Check::HitsAndMisses, &claim), of, cache.hits + cache.misses);
             }
         }
         for (name, value) in tables::counters(&stats) {

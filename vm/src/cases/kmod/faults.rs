@@ -4,6 +4,7 @@
 //! gives, as numbers, so that a mistake in it is seen, too.
 
 use anyhow::{Context, Result, ensure};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::memory::count_leaves;
 
 use super::super::{measured, valid};
@@ -50,7 +51,7 @@ fn counted(guest: &Guest, leaf: &str, case: &[(&str, &str)], expected: i64) -> R
             return Verdict::skip(need, cure);
         }
         let witness = &measured(record)?.witness;
-        let claims = witness.iter().filter(|claim| claim.id == "faults-of-segment-round");
+        let claims = witness.iter().filter(|claim| claim.is(Check::FaultsOfSegmentRound));
         let claim = claims.max_by_key(|claim| claim.observed);
         let claim = claim.context("no claim about the faults of a round")?;
         tries += 1;

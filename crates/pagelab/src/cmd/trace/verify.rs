@@ -1,7 +1,7 @@
 //! `pagelab trace verify`: every backend beside a naive memory, load by load.
 
 use clap::{ArgMatches, Command};
-use pagelab_record::{Measured, Outcome, Record, vocabulary::claim::LOADS_THAT_DIFFER};
+use pagelab_record::{Measured, Outcome, Record, vocabulary::Check};
 use pagelab_report::visible;
 use pagelab_workloads::emu::{Arm, verify::VERIFY};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
 /// What was found of an arm: loads that differ, and whether all of its claims hold.
 fn found(measured: &Measured, arm: &str) -> Option<(i64, bool)> {
     let mine = || measured.witness.iter().filter(|claim| claim.arm == arm);
-    let differing = mine().find(|claim| claim.id == LOADS_THAT_DIFFER)?.observed;
+    let differing = mine().find(|claim| claim.is(Check::LoadsThatDiffer))?.observed;
     Some((differing, mine().all(|claim| claim.holds)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use pagelab_record::journal;
+use pagelab_record::{journal, vocabulary::Check};
 
 use super::{arms, run};
 use crate::support::{Lab, Live, Machine, Saved, is_root, measured, signal, skip, small_folio};
@@ -26,7 +26,7 @@ fn a_setting_of_the_machine_is_an_arm_and_put_back() {
         let turns = record.ab.as_ref().unwrap();
         assert_eq!(turns.arm.setting(), Some((FOLIO, value)));
         let mut claims = measured(record).witness.iter();
-        let claim = claims.find(|claim| claim.id == "setting-in-force").unwrap();
+        let claim = claims.find(|claim| claim.is(Check::SettingInForce)).unwrap();
         assert!(claim.claim.ends_with(value) && claim.holds, "{claim:?}");
         assert_eq!((claim.expected, claim.observed, claim.checks), (2, 2, 6));
     }

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pagelab_record::vocabulary::Check;
+
 use super::{all_is_over, left_unattended};
 use crate::support::{
     Ended, Lab, Live, Machine, Saved, binary, is_root, lacked, measured, signal, skip,
@@ -116,7 +118,7 @@ fn every_governor_and_turbo_are_set_for_their_case_and_put_back() {
     let steady = measured(&records[0]);
     assert!(steady.is_valid());
     let claims: Vec<_> =
-        steady.witness.iter().filter(|claim| claim.id == "frequency-in-force").collect();
+        steady.witness.iter().filter(|claim| claim.is(Check::FrequencyInForce)).collect();
     assert_eq!(claims.len(), 2, "{claims:?}");
     // They are what the machine has for others, not what the case had.
     let governor = records[0].host.settings["governor"].as_str();
@@ -179,7 +181,7 @@ fn a_governor_that_somebody_else_changes_meanwhile_makes_the_record_invalid_and_
     let measured = measured(&records[0]);
     let is_told = |warning: &String| warning.contains("policy10/scaling_governor");
     assert!(measured.warnings.iter().any(is_told), "{:?}", measured.warnings);
-    let claim = measured.witness.iter().find(|claim| claim.id == "frequency-in-force").unwrap();
+    let claim = measured.witness.iter().find(|claim| claim.is(Check::FrequencyInForce)).unwrap();
     assert!(!claim.holds && claim.claim.ends_with("performance"), "{claim:?}");
     assert_eq!(clocked.knobs[1].now(), "schedutil", "what somebody else wrote stays");
     clocked.knobs[0].is_back();

@@ -1,6 +1,9 @@
 //! Fleets whose answer is known.
 
-use pagelab_record::{Claim, Clock, Data, Host, Measured, Record, Series, vocabulary::arm::OURS};
+use pagelab_record::{
+    Claim, Clock, Data, Host, Measured, Record, Series,
+    vocabulary::{Check, arm::OURS},
+};
 use serde_json::json;
 
 use super::*;
@@ -130,7 +133,7 @@ fn hosts_that_are_not_the_same_machine_are_no_distribution_unless_it_is_allowed(
 fn a_record_that_is_not_valid_is_no_number_of_its_host() {
     let mut records = alike(5);
     let Came::Measured(measured) = &mut records[4].outcome else { panic!() };
-    measured.witness.push(Claim::check("it is so", "", 1, 2, 0));
+    measured.witness.push(Claim::check((Check::Present, "it is so"), "", 1, 2, 0));
     let fleet = fleet(&records);
     assert_eq!((fleet.cells[0].values.len(), fleet.outcome(&[])), (4, Outcome::Invalid));
     let text = fleet.terminal(PLAIN);

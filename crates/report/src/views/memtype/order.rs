@@ -6,7 +6,7 @@
 
 use pagelab_record::{
     Data,
-    vocabulary::{claim, series},
+    vocabulary::{Check, series},
 };
 
 use super::{ORDER, mine, withheld};
@@ -46,7 +46,7 @@ pub(crate) fn count(entry: &Entry) -> Option<Count> {
 
 /// Whether the record claims that there is no reordering.
 fn is_forbidden(entry: &Entry) -> bool {
-    entry.claims().iter().any(|claim| claim.id == claim::REORDERINGS)
+    entry.claims().iter().any(|claim| claim.is(Check::Reorderings))
 }
 
 /// What the counts come to.

@@ -12,7 +12,7 @@ mod readers;
 
 use pagelab_record::{
     Case, Measured, units,
-    vocabulary::{arm_counter, claim, counter, series},
+    vocabulary::{Check, arm_counter, counter, series},
 };
 
 use crate::{
@@ -34,7 +34,7 @@ const BASES: [&str; 2] = ["base", "paged-cache-32-neg/safe"];
 /// The kernel's split of the CPU time.
 const SPLIT: [&str; 2] = [series::USER_TIME, series::SYSTEM_TIME];
 /// What is claimed of digests.
-const DIGESTS: [&str; 2] = [claim::REPLAY_DIGEST, claim::TRACE_DIGEST];
+const DIGESTS: [Check; 2] = [Check::ReplayDigest, Check::TraceDigest];
 /// Ends the name of an arm that decodes with bounds checks.
 const SAFE: &str = "/safe";
 /// What each arm is set against: the statistic and the column.
@@ -181,7 +181,8 @@ fn decoder(arm: &str) -> &'static str {
 fn digest(entry: &Entry, arm: &str) -> Cell {
     let digest = entry.counter(&format!("{}/{arm}", counter::DIGEST));
     let Some(digest) = digest else { return Cell::none() };
-    let differs = entry.failed_claims().any(|c| c.arm == arm && DIGESTS.contains(&c.id.as_str()));
+    let differs =
+        entry.failed_claims().any(|c| c.arm == arm && DIGESTS.iter().any(|check| c.is(*check)));
     let tone = if differs { Tone::Bad } else { Tone::Quiet };
     Cell::toned(format!("{:08x}", digest >> 32), tone)
 }

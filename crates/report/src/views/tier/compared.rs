@@ -169,6 +169,8 @@ fn constants(entry: &Entry) -> Option<Table> {
 mod tests {
     use pagelab_record::{Column as Of, Measured, Outcome, Table as Rows};
 
+    use pagelab_record::vocabulary::Check;
+
     use super::*;
     use crate::views::tier::tests::{record, with_time};
 
@@ -243,7 +245,7 @@ mod tests {
     fn what_is_not_valid_is_not_compared() {
         let mut entry = entry();
         let Outcome::Measured(measured) = &mut entry.record.outcome else { panic!() };
-        measured.witness.push(pagelab_record::Claim::check("pages", "A", 1, 2, 0));
+        measured.witness.push(pagelab_record::Claim::check(Check::Present, "A", 1, 2, 0));
         assert!(of(vec![Entry::of(&entry.record)]).is_none());
         assert!(of(Vec::new()).is_none());
     }

@@ -8,6 +8,7 @@
 //! a few pages decides what is claimed, and the series is called `touch` where nothing faults.
 
 use pagelab_bench::{Error, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     memory::{Ranges, account},
@@ -111,8 +112,7 @@ impl Stage for Gone {
         self.before.testify(witness);
         // A THP takes its table along, whoever gives it up.
         if matches!(self.page, PageSize::Base | PageSize::Folio(_)) {
-            let claim = "KiB of page tables given back before the touches";
-            witness.expect(claim, 0, self.tables_lost_kib);
+            witness.expect(Check::TablesGivenBack, 0, self.tables_lost_kib);
         }
         Ok(())
     }
@@ -220,8 +220,8 @@ impl Stage for Kept {
         if self.change == Change::Freed {
             let all_kib = self.before.expected.present * 4;
             let [before, after] = self.lazy_kib;
-            witness.expect("KiB that the kernel may take, before the touches", all_kib, before);
-            witness.expect("KiB that the kernel may take, after the touches", 0, after);
+            witness.expect(Check::LazyBefore, all_kib, before);
+            witness.expect(Check::LazyAfter, 0, after);
         }
         let stores = u64::from(self.faults);
         witness.set("faults_of_a_store_by_the_probe", stores);

@@ -6,7 +6,7 @@
 //! before and after the touches.
 
 use pagelab_bench::{Error, Witness};
-use pagelab_record::vocabulary::counter;
+use pagelab_record::vocabulary::{Check, counter};
 use pagelab_sys::{
     Area,
     files::scratch::{Scratch, word_of},
@@ -208,18 +208,17 @@ impl Stage for Backed {
         let (pages, found) = (self.pages as u64, self.found);
         let is_there = matches!(self.before, Before::Cached | Before::Clean);
         let resident = if is_there { pages } else { 0 };
-        let claim = "pages of the file in memory before the touches";
-        witness.expect(claim, resident, found.resident.unwrap_or(u64::MAX));
+        witness.expect(Check::FileResidentBefore, resident, found.resident.unwrap_or(u64::MAX));
         let of_file = if self.mapping == Mapping::Private { 0 } else { pages };
-        witness.expect("base pages that are the file's own", of_file, found.of_file);
+        witness.expect(Check::OfFile, of_file, found.of_file);
         if self.before == Before::Empty {
-            witness.expect("base pages stored to afterwards", pages, found.dirty_after);
-            witness.expect("base pages that were cleared", pages, found.kept);
+            witness.expect(Check::StoredTo, pages, found.dirty_after);
+            witness.expect(Check::Cleared, pages, found.kept);
         } else {
-            witness.expect("base pages that hold what the file holds", pages, found.kept);
+            witness.expect(Check::FileContents, pages, found.kept);
         }
         if self.mapping == Mapping::SharedRead {
-            witness.expect("base pages that were dirty before the touches", 0, found.dirty_before);
+            witness.expect(Check::DirtyBefore, 0, found.dirty_before);
         }
         witness.set(counter::PAGES_MAPPED_BY_A_FAULT, self.step as u64);
         Ok(())

@@ -10,6 +10,7 @@
 //! clock.
 
 use pagelab_bench::{Error, Need, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::Counters,
@@ -125,25 +126,23 @@ impl Stage for Shared {
         let [before, after] = &self.frames;
         let alone = "base pages that nobody else maps, before the touches";
         if !self.is_held {
-            witness.expect(alone, all, before.exclusive());
+            witness.expect((Check::UnsharedBefore, alone), all, before.exclusive());
             if let Some(moved) = after.moved_since(before) {
-                witness.expect("base pages that lie in another frame afterwards", 0, moved);
+                witness.expect(Check::FramesMoved, 0, moved);
             }
             if self.page == PageSize::Base
                 && let Some(reused) = self.reused.get("pgreuse")
             {
-                let claim = "pages reused by their last owner, machine-wide, at least";
-                witness.expect_at_least(claim, all, reused);
+                witness.expect_at_least(Check::ReusedByOwner, all, reused);
             }
             return Ok(());
         }
-        witness.expect(alone, 0, before.exclusive());
+        witness.expect((Check::UnsharedBefore, alone), 0, before.exclusive());
         // Of a THP one base page is copied; of the others all.
         let copied = if self.page == PageSize::Thp { self.before.expected.faults } else { all };
-        let claim = "base pages that nobody else maps, after the touches";
-        witness.expect(claim, copied, after.exclusive());
+        witness.expect(Check::UnsharedAfter, copied, after.exclusive());
         if let Some(moved) = after.moved_since(before) {
-            witness.expect("base pages that lie in another frame afterwards", copied, moved);
+            witness.expect(Check::FramesMoved, copied, moved);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@
 //! instead. Again one page is asked, before anything is claimed.
 
 use pagelab_bench::{Error, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::Counters,
@@ -121,11 +122,10 @@ impl Stage for HugeZero {
             Some(after) if after.zero == Some(0) || after.huge > 0 => (PAGES_OF_PMD, PAGES_OF_PMD),
             Some(_) => (PAGES_OF_PMD, 1),
         };
-        let claim = "base pages present before the touches";
-        witness.expect(claim, pages * present, self.before.present);
-        witness.expect("KiB of memory taken by the pages", pages * memory * 4, self.rss_kib);
+        witness.expect(Check::PresentBefore, pages * present, self.before.present);
+        witness.expect(Check::MemoryTaken, pages * memory * 4, self.rss_kib);
         if let Some(made) = self.moved.get("thp_zero_page_alloc") {
-            witness.expect("huge zero pages made meanwhile", 0, made);
+            witness.expect(Check::HugeZeroMade, 0, made);
         }
         if self.stored.is_some() {
             witness.set("base_pages_allocated_by_a_store", memory);

@@ -12,6 +12,7 @@
 use std::{path::Path, time::Duration};
 
 use pagelab_bench::{Error, Need, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::Counters,
@@ -162,11 +163,9 @@ impl Stage for Merged {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         self.before.testify(witness);
-        let claim = "base pages that nobody else maps, before the touches";
-        witness.expect(claim, 0, self.alone);
+        witness.expect(Check::UnsharedBefore, 0, self.alone);
         if let Some(copied) = self.moved.get("cow_ksm") {
-            let claim = "merged pages copied by a store, machine-wide, at least";
-            witness.expect_at_least(claim, self.before.expected.present, copied);
+            witness.expect_at_least(Check::MergedCopied, self.before.expected.present, copied);
         }
         Ok(())
     }

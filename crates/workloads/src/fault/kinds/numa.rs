@@ -11,6 +11,7 @@
 //! Moving is the remedy that such a fault may end in; here it is asked for, one page a call.
 
 use pagelab_bench::{Error, Need, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::Counters,
@@ -116,11 +117,9 @@ impl Stage for Marked {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         self.before.testify(witness);
-        let claim = "page table entries marked before the touches, machine-wide, at least";
-        witness.expect_at_least(claim, self.before.expected.present, self.entries);
+        witness.expect_at_least(Check::HintEntries, self.before.expected.present, self.entries);
         if let Some(hints) = self.moved.get("numa_hint_faults") {
-            let claim = "NUMA hint faults, machine-wide, at least";
-            witness.expect_at_least(claim, self.before.expected.present, hints);
+            witness.expect_at_least(Check::HintFaults, self.before.expected.present, hints);
         }
         Ok(())
     }
@@ -192,9 +191,17 @@ impl Stage for Moved {
         self.before.testify(witness);
         let [before, after] = self.there;
         let node = self.node;
-        witness.expect(&format!("base pages on node {node} before the calls"), 0, before);
+        witness.expect(
+            (Check::OnNodeBefore, &format!("base pages on node {node} before the calls")),
+            0,
+            before,
+        );
         let all = self.before.expected.present;
-        witness.expect(&format!("base pages on node {node} after the calls"), all, after);
+        witness.expect(
+            (Check::OnNodeBefore, &format!("base pages on node {node} after the calls")),
+            all,
+            after,
+        );
         Ok(())
     }
 

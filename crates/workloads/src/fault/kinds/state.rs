@@ -6,6 +6,7 @@
 //! few pages says what this one does before anything is claimed of a million.
 
 use pagelab_bench::{Error, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     loops::Stride,
@@ -44,9 +45,8 @@ impl Before {
     /// Claims that so much was there.
     pub(super) fn testify(&self, witness: &mut Witness) {
         let Self { expected, found: Residency { present, huge, .. }, .. } = *self;
-        witness.expect("base pages present before the touches", expected.present, present);
-        let claim = "base pages mapped by a PMD or larger before the touches";
-        witness.expect(claim, expected.huge, huge);
+        witness.expect(Check::PresentBefore, expected.present, present);
+        witness.expect(Check::HugeBefore, expected.huge, huge);
     }
 }
 

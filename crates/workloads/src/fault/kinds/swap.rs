@@ -13,7 +13,7 @@
 //! It is not about reclaim: what the kernel chooses to evict, and what writing costs, is elsewhere.
 
 use pagelab_bench::{Error, Kind, Need, Param, Read, Witness};
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::{
     Area, SysError,
     counts::Counters,
@@ -227,26 +227,25 @@ impl Stage for Evicted {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let Proof { in_core, swapped, used_kib, others, counters } = &self.proof;
         let name = &self.name;
-        witness.expect("base pages in memory before the touches, by mincore", 0, *in_core);
-        witness.expect("base pages in swap before the touches", self.pages, swapped.pages);
-        witness.expect("swap spaces that they were in", 1, u64::from(swapped.spaces));
+        witness.expect(Check::InCoreBefore, 0, *in_core);
+        witness.expect(Check::InSwapBefore, self.pages, swapped.pages);
+        witness.expect(Check::SwapSpaces, 1, u64::from(swapped.spaces));
         let claim = format!("KiB of {name} in use before the touches, at least");
-        witness.expect_at_least(&claim, self.pages * 4, *used_kib);
+        witness.expect_at_least((Check::SwapInUse, &claim), self.pages * 4, *used_kib);
         let changed = u64::from(*others != self.others());
-        witness.expect("changes of other swap spaces", 0, changed);
+        witness.expect(Check::SwapOthersChanged, 0, changed);
         let moved = Counters::read(None).since(counters);
         let of = |counter: &str| moved.get(counter).unwrap_or(0);
         let major =
             self.expect(Expectation { present: self.pages, ..Expectation::default() }).major;
         // Linux 6.12 has the zero map and no counter for it yet: then zeros come from nowhere.
         if self.content != Content::Zero || moved.get("swpin_zero").is_some() || of("pswpin") > 0 {
-            let claim = "pages read from swap, machine-wide, at least";
-            witness.expect_at_least(claim, major, of("pswpin") + of("swpin_zero"));
+            witness.expect_at_least(Check::SwapRead, major, of("pswpin") + of("swpin_zero"));
         }
         if self.loop_.asks {
-            witness.expect("touches that took no fault", 0, self.loop_.neither);
+            witness.expect(Check::TouchesWithoutFault, 0, self.loop_.neither);
         }
-        witness.expect("pages that came from zswap", 0, of("zswpin"));
+        witness.expect(Check::FromZswap, 0, of("zswpin"));
         witness.count("swapped_in_major", major);
         witness.count("swapped_in_from_device", of("pswpin").min(self.pages));
         witness.count("swapped_in_zero_map", of("swpin_zero").min(self.pages));

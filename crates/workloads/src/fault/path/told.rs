@@ -8,6 +8,7 @@ use pagelab_bench::{Error, Meter, Witness};
 use pagelab_record::{
     Column, Measured, Outcome, Table, Unit,
     vocabulary::{
+        Check,
         arm::OURS,
         path::{CLASS, DIFFERS, KERNEL, PLACES_TABLE, counter, series},
         table::STACK,
@@ -69,27 +70,25 @@ impl Told {
             Counts::NAMES.into_iter().zip(ROUTINE).zip(self.first.routine.row())
         {
             let claim = format!("{name} of a routine of known length, as it was assembled");
-            witness.expect(&claim, known, counted);
+            witness.expect((Check::PathRoutine, &claim), known, counted);
         }
-        let claim = "instructions of the path by function, as by window";
-        witness.expect(claim, whole.instructions, sum(|counts| counts.instructions));
-        witness.expect("windows that were neither sampled nor disturbed", 0, {
-            windows - taken - disturbed.values().sum::<u64>()
-        });
-        witness.expect("boots whose path is another than that of the first", 0, self.others);
+        let by_function = sum(|counts| counts.instructions);
+        witness.expect(Check::PathByFunction, whole.instructions, by_function);
+        let others = windows - taken - disturbed.values().sum::<u64>();
+        witness.expect(Check::PathWindows, 0, others);
+        witness.expect(Check::PathBoots, 0, self.others);
         if let Some([counted, stepped]) = self.stepped {
-            for (whose, (counted, stepped)) in
-                ["kernel", "program"].into_iter().zip(counted.into_iter().zip(stepped))
-            {
+            let both = counted.into_iter().zip(stepped);
+            for (whose, (counted, stepped)) in ["kernel", "program"].into_iter().zip(both) {
                 let claim =
                     format!("instructions of the {whose} in most windows, as a debugger steps");
-                witness.expect(&claim, stepped, counted);
+                witness.expect((Check::PathStepped, &claim), stepped, counted);
             }
         }
         if let Outcome::Measured(inside) = &record.outcome {
             let counter = |name: &str| inside.counters.get(name).copied().unwrap_or(0);
             let touches = counter("samples_per_repetition") * counter("repetitions");
-            witness.expect("windows, as touches in the machine", touches, *windows);
+            witness.expect(Check::PathTouches, touches, *windows);
             hand_on(inside, witness);
         }
         for (name, count) in Counts::NAMES.into_iter().zip(whole.row()) {
@@ -151,9 +150,8 @@ impl Told {
 
 /// Hands on what the case proved inside, of the arm that faults.
 fn hand_on(inside: &Measured, witness: &mut Witness) {
-    let number = |value: i64| u64::try_from(value).unwrap_or(u64::MAX);
     for claim in inside.witness.iter().filter(|claim| claim.arm == OURS || claim.arm.is_empty()) {
-        witness.expect(&claim.claim, number(claim.expected), number(claim.observed));
+        witness.hand_on(claim);
     }
 }
 

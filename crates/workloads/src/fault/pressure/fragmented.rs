@@ -12,6 +12,7 @@
 //! case asks for huge pages (`defrag` at `madvise`).
 
 use pagelab_bench::{Error, Need, Needed, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::Counters,
@@ -213,12 +214,10 @@ impl Shortage for WithoutBlocks {
     }
 
     fn verify(&mut self, pieces: &Pieces, moved: &Counters, witness: &mut Witness) {
-        let claim = "free blocks of at least this size on the node before the touches";
-        witness.expect(claim, 0, self.blocks);
+        witness.expect(Check::FreeBlocks, 0, self.blocks);
         let of = |name| moved.get(name).unwrap_or(0);
         let stalls = of("compact_stall");
-        let claim = "direct compactions and fallbacks of the touches, machine-wide, at least";
-        witness.expect_at_least(claim, 1, stalls + pieces.base());
+        witness.expect_at_least(Check::CompactionsOrFallbacks, 1, stalls + pieces.base());
         witness.count("compactions", stalls);
         witness.count("compactions_that_made_a_page", of("compact_success"));
         witness.set("kept_in_pieces_mib", self.memory.kept_bytes >> 20);

@@ -18,6 +18,7 @@ use std::{
 };
 
 use pagelab_bench::{Error, Inputs, Need, Needed, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     SysError,
     counts::Counters,
@@ -240,18 +241,16 @@ impl Shortage for Squeezed {
     fn verify(&mut self, pieces: &Pieces, _: &Counters, witness: &mut Witness) {
         let hits = self.after.hits.saturating_sub(self.before.hits);
         let gave_way = self.before.gave_way(&self.after);
-        witness.expect_at_least("times that the limit of the group was hit, at least", 1, hits);
+        witness.expect_at_least(Check::LimitHits, 1, hits);
         let touched = match self.page {
             PageSize::Base => self.bytes / 4096,
             _ => pieces.whole() * self.page.bytes() / 4096 + pieces.base(),
         };
         // Half: both readings are rough.
         let least = touched.saturating_sub(SLACK / 4096 + STOCK) / 2;
-        let claim = "pages of page cache that gave way to the touches, at least";
-        witness.expect_at_least(claim, least, gave_way);
+        witness.expect_at_least(Check::ScratchGaveWay, least, gave_way);
         if self.too_many > 0 {
-            let claim = "touches that fell back when the page cache was gone, at least";
-            witness.expect_at_least(claim, 1, pieces.base());
+            witness.expect_at_least(Check::FellBack, 1, pieces.base());
         }
         witness.count("limit_hits", hits);
         witness.count("cache_pages_reclaimed", gave_way);

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use pagelab_bench::{Error, PageSize, Witness};
+use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::Counters,
@@ -112,14 +113,13 @@ impl Pieces {
             return;
         }
         let (all, whole, base) = (self.found.len() as u64, self.whole(), self.base());
-        witness.expect("touches that got the page under test or one base page", all, whole + base);
+        witness.expect(Check::PageOrBase, all, whole + base);
         let fallback = match self.page {
             PageSize::Thp => moved.get("thp_fault_fallback"),
             _ => moved.get("anon_fault_fallback"),
         };
         if let Some(fallback) = fallback {
-            let claim = "fallbacks that the kernel counted, machine-wide, at least";
-            witness.expect_at_least(claim, base, fallback);
+            witness.expect_at_least(Check::FallbacksCounted, base, fallback);
         }
         witness.count("fell_back", base);
         witness.count("zero_pages_of_folios_split_meanwhile", self.zero);

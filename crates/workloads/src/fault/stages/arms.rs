@@ -6,7 +6,11 @@
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::{Unit, latency, schema::Clock, vocabulary::counter};
+use pagelab_record::{
+    Unit, latency,
+    schema::Clock,
+    vocabulary::{Check, counter},
+};
 use pagelab_sys::{
     Area,
     counts::perf::{Session, Told as Account},
@@ -175,9 +179,13 @@ impl Trial for Staged {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let (latest, touches) = (&self.latest, self.setup.list.len() as u64);
         let faults = if self.is_control { 0 } else { touches };
-        witness.expect("minor faults of the loop", faults, latest.counted.minor_faults);
-        witness.expect("major faults", 0, latest.counted.major_faults);
-        witness.expect("loops that ended on another CPU", 0, latest.moved_cpu);
+        witness.expect(
+            (Check::FaultsOfLoop, "minor faults of the loop"),
+            faults,
+            latest.counted.minor_faults,
+        );
+        witness.expect(Check::MajorFaults, 0, latest.counted.major_faults);
+        witness.expect(Check::MovedCpu, 0, latest.moved_cpu);
         witness.count("preemptions", latest.counted.involuntary_switches);
         let Some(marks) = &self.marks else { return Ok(()) };
         // The first mark, and the last where all are open, are passed once by every fault.
@@ -185,13 +193,12 @@ impl Trial for Staged {
         ends.dedup();
         for mark in ends {
             let claim = format!("faults told at the end of the stage {}", marks.stage(mark));
-            witness.expect(&claim, touches, latest.tied.told[mark]);
+            witness.expect((Check::ToldAtStage, &claim), touches, latest.tied.told[mark]);
         }
         let lost = |told: &Account| told.lost.unwrap_or(0).max(told.counted - told.samples);
-        witness.expect("events lost", 0, latest.accounts.iter().map(lost).sum());
-        witness.expect("events in another page than the touch's", 0, latest.tied.elsewhere);
-        let claim = "touches with an event missing, out of order or outside of the stamps";
-        witness.expect(claim, 0, latest.broken);
+        witness.expect(Check::EventsLost, 0, latest.accounts.iter().map(lost).sum());
+        witness.expect(Check::EventsElsewhere, 0, latest.tied.elsewhere);
+        witness.expect(Check::EventsInOrder, 0, latest.broken);
         // Each fault adds up exactly (above); medians need not, where times scatter.
         let apart = latest.whole_ns.abs_diff(latest.stages_ns);
         if apart > latest.whole_ns / PARTS {

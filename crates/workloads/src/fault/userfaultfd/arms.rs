@@ -4,7 +4,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::Unit;
+use pagelab_record::{Unit, vocabulary::Check};
 use pagelab_sys::{
     loops::TouchList,
     memory::{Residency, Scanner},
@@ -127,56 +127,58 @@ impl Trial for Faults {
         let choice = &self.setup.choice;
         let expected = Expected::of(choice);
         let counts = self.work.counts;
-        for (claim, expected, observed) in [
-            ("messages read", expected.messages, counts.messages),
-            ("messages of stores", expected.written, counts.written),
-            ("messages of write protection", expected.protected, counts.protected),
-            ("messages of pages in the page cache", expected.minor, counts.minor),
-            ("messages of anything but a fault", 0, counts.strange),
-            ("signals in place of messages", expected.signals, counts.signals),
-            ("accesses to poisoned pages", expected.poisoned, counts.poisoned),
-            ("faults resolved", expected.resolved, counts.resolved),
-            ("bytes resolved", expected.bytes, counts.bytes),
+        for (check, expected, observed) in [
+            (Check::Messages, expected.messages, counts.messages),
+            (Check::MessagesOfStores, expected.written, counts.written),
+            (Check::MessagesOfProtection, expected.protected, counts.protected),
+            (Check::MessagesOfCache, expected.minor, counts.minor),
+            (Check::MessagesStrange, 0, counts.strange),
+            (Check::Signals, expected.signals, counts.signals),
+            (Check::Poisoned, expected.poisoned, counts.poisoned),
+            (Check::FaultsResolved, expected.resolved, counts.resolved),
+            (Check::BytesResolved, expected.bytes, counts.bytes),
         ] {
-            witness.expect(claim, expected, observed);
+            witness.expect(check, expected, observed);
         }
         let completed = |s: &Samples| s.counted.minor_faults + s.counted.major_faults;
         let completed = sum(&self.samples, completed);
         let expected = expected.of_this_kernel(choice, completed);
-        witness.expect(
-            "faults of the loop that the kernel completed",
-            expected.completed,
-            completed,
-        );
+        witness.expect(Check::FaultsOfLoopCompleted, expected.completed, completed);
         if let Some(exceptions) = self.samples.iter().map(|s| s.perf).sum::<Option<u64>>() {
             // What the code itself faulted in, run for the first time, is in both counts.
             let claim = "faults of the loop in the warm-up, by perf as by getrusage";
             let uncompleted = expected.exceptions - expected.completed;
-            witness.expect_lasting(claim, completed + uncompleted, exceptions);
+            witness.expect_lasting(
+                (Check::FaultsOfLoopByPerf, claim),
+                completed + uncompleted,
+                exceptions,
+            );
         }
         let found = self.residency;
-        witness.expect("base pages present afterwards", expected.present, found.present);
-        witness.expect("base pages mapped by a PMD or larger", expected.huge, found.huge);
+        witness.expect(Check::Present, expected.present, found.present);
+        witness.expect(Check::Huge, expected.huge, found.huge);
         if let Some(zero) = found.zero {
-            witness.expect("base pages that are the zero page", expected.zero, zero);
+            witness.expect(Check::ZeroPage, expected.zero, zero);
         }
         let ground = self.ground.borrow();
         let ground = ground.as_ref().expect("run comes before verify");
         if choice.way.protects() {
-            let claim = "base pages write-protected beforehand";
-            witness.expect(claim, expected.protected_before, ground.protected);
-            witness.expect("base pages write-protected afterwards", 0, self.protected_after);
+            witness.expect(
+                Check::WriteProtectedBefore,
+                expected.protected_before,
+                ground.protected,
+            );
+            witness.expect(Check::WriteProtected, 0, self.protected_after);
         }
         if let Some(differing) = ground.differing(choice) {
-            witness.expect("lines whose contents are not what was resolved", 0, differing);
+            witness.expect(Check::LinesResolved, 0, differing);
         }
         if choice.faulter_cpu(0).is_some() {
             let moved = sum(&self.samples, |s| s.moved_cpu);
-            witness.expect("loops that ended on another CPU", 0, moved);
+            witness.expect(Check::MovedCpu, 0, moved);
         }
         if choice.handler_cpu(0).is_some() {
-            let claim = "handlers on another CPU than the case says";
-            witness.expect(claim, 0, self.work.handlers_elsewhere);
+            witness.expect(Check::HandlerElsewhere, 0, self.work.handlers_elsewhere);
         }
         self.tell(completed, witness);
         Ok(())
@@ -264,7 +266,7 @@ impl Trial for Control {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let faults = sum(&self.samples, |s| s.counted.minor_faults + s.counted.major_faults);
-        witness.expect("faults of the loop that the kernel completed", 0, faults);
+        witness.expect(Check::FaultsOfLoopCompleted, 0, faults);
         count(&self.samples, witness);
         Ok(())
     }

@@ -18,7 +18,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{
     Case, LeftOut,
-    vocabulary::{counter::PAGES, series::SCORE},
+    vocabulary::{Check, counter::PAGES, series::SCORE},
 };
 use pagelab_sys::{
     Area,
@@ -295,7 +295,7 @@ impl Trial for Placement {
         let share = self.share.name();
         for (when, found) in ["before", "after"].into_iter().zip(slow) {
             let claim = format!("base pages on the slow node, {share} %, {when} the accesses");
-            witness.expect(&claim, expected, found);
+            witness.expect((Check::PlacedOnSlow, &claim), expected, found);
         }
         let (mut wanted, mut observed, mut wrong) = (0_u64, 0_u64, 0_u64);
         for (draws, sum) in ground.draws.iter().zip(sums) {
@@ -306,9 +306,8 @@ impl Trial for Placement {
             wrong +=
                 words.iter().enumerate().filter(|(page, word)| at(*page) != **word).count() as u64;
         }
-        witness.expect("words that are not what the asked accesses leave", 0, wrong);
-        let claim = "digest of the loads, as the asked accesses make it";
-        witness.expect_digest(claim, wanted, observed);
+        witness.expect(Check::WordsOfAccesses, 0, wrong);
+        witness.expect_digest(Check::DigestOfAccesses, wanted, observed);
         witness.set(PAGES, u64::from(ground.pages));
         if ground.slow.is_none() {
             witness.warn(

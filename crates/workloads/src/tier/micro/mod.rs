@@ -22,6 +22,7 @@ mod watch;
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Needed, Over, Param, Trial, Witness,
 };
+use pagelab_record::vocabulary::Check;
 use pagelab_record::vocabulary::{
     counter::{
         COLD_ON_SLOW, COLD_PAGES, FOUND_ON_FAST, LOOKED_AT, PAGES, PAGES_DEMOTED, PAGES_PROMOTED,
@@ -231,15 +232,22 @@ impl Trial for Run {
         let found = self.found.take().expect("run comes before verify");
         let ground = self.ground.as_ref().expect("reset comes before run");
         let all = u64::from(self.asked.drawn.pages());
-        witness.expect("base pages present before the accesses", all, found.before.present);
+        witness.expect(
+            (Check::PresentBefore, "base pages present before the accesses"),
+            all,
+            found.before.present,
+        );
         if self.asked.memory == Memory::Anon {
             let huge = if self.asked.is_huge { all } else { 0 };
-            let claim = "base pages mapped by a PMD or larger before the accesses";
-            witness.expect(claim, huge, found.before.huge);
+            witness.expect(
+                (Check::HugeBefore, "base pages mapped by a PMD or larger before the accesses"),
+                huge,
+                found.before.huge,
+            );
         }
         if let Some(slow) = self.slow {
             let claim = format!("base pages on the slow node, {slow}, before the accesses");
-            witness.expect(&claim, all, found.placed);
+            witness.expect((Check::PlacedOnSlow, &claim), all, found.placed);
         } else {
             witness.warn(
                 "this machine has one memory node: nothing can be promoted, and the score is that \
@@ -250,10 +258,9 @@ impl Trial for Run {
         self.compare(ground, &found.sums, witness);
         let promoted = found.counted.get(self.asked.mode.promotions()).unwrap_or(0);
         if self.asked.mode == Mode::None {
-            witness.expect("base pages that left the slow node, without a mode", 0, found.left);
+            witness.expect(Check::LeftSlow, 0, found.left);
         } else {
-            let claim = "base pages promoted, machine-wide, at least those found on the fast node";
-            witness.expect_at_least(claim, found.on_fast, promoted);
+            witness.expect_at_least(Check::Promoted, found.on_fast, promoted);
         }
         witness.set(PAGES, all);
         witness.set(LOOKED_AT, found.looked_at);
@@ -286,8 +293,7 @@ impl Run {
             observed = observed.rotate_left(7) ^ sum;
             wrong += (0..pages).filter(|page| word(*page) != words[*page]).count() as u64;
         }
-        witness.expect("words that are not what the asked accesses leave", 0, wrong);
-        let claim = "digest of the loads, as the asked accesses make it";
-        witness.expect_digest(claim, expected, observed);
+        witness.expect(Check::WordsOfAccesses, 0, wrong);
+        witness.expect_digest(Check::DigestOfAccesses, expected, observed);
     }
 }
