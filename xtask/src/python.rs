@@ -15,7 +15,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches};
 
-use crate::shell::{cargo, program, run};
+use crate::{
+    shell::{program, run},
+    workspace,
+};
 
 /// Where everything is made.
 const FOLDER: &str = "target/python";
@@ -44,7 +47,8 @@ pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
         let environments = scope.spawn(environments);
         // Not optimised, in our target folder: most of it is compiled already.
         let wheel = build(&["--target-dir", "target"]).and_then(|wheel| {
-            run("python", cargo("build").args(["--package", "pagelab"]))?;
+            // As the tests are built: other features would compile everything once more.
+            run("python", workspace::build().arg("--quiet"))?;
             Ok(wheel)
         });
         (wheel, joined(environments))

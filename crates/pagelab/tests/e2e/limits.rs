@@ -28,8 +28,13 @@ fn no_command_panics_under_a_limit_or_without_a_stream() {
     let lab = Lab::new();
     let binary = binary();
     let binary = binary.to_str().unwrap();
-    let case =
-        ["fault/latency", "--page", "4k", "--size", "1m", "--rounds", "2", "--forks", "1", "-q"];
+    // A suite measures no limits of the machine beside it, each of which takes seconds.
+    let suite = lab.file(
+        "one.toml",
+        "name = \"one\"\nsummary = \"a case\"\nforks = 1\n[[case]]\n\
+         workload = \"fault/latency\"\npage = \"4k\"\nsize = \"1m\"\nrounds = 2\n",
+    );
+    let case = ["--suite", suite.to_str().unwrap(), "-q"];
     lab.pagelab(&[&["run"], &case[..], &["-o", "known"]].concat()).exits(0);
     for (nth, limit) in LIMITS.into_iter().enumerate() {
         let [run, explain, tried, trace] =
