@@ -12,13 +12,9 @@
     reason = "a program for people at a terminal"
 )]
 
-mod advise_score;
-mod beside;
 mod deny;
 mod dist;
 mod elf;
-mod explain_score;
-mod fit_score;
 mod fuzz;
 mod kmod;
 mod layouts;
@@ -28,15 +24,12 @@ mod mutants;
 mod nightly;
 mod portable;
 mod prebuilt;
-mod programs;
 mod python;
-mod segment_score;
 mod shell;
 mod splice;
 mod storm;
 mod test;
 mod tidy;
-mod try_score;
 mod vm;
 mod workspace;
 
@@ -148,36 +141,6 @@ const TASKS: &[Task] = &[
         about: "Run pagelab in builds of different code layout; ratios and their median",
         arguments: layouts::arguments,
         run: layouts::layouts,
-    },
-    Task {
-        name: "explain-score",
-        about: "How often what `pagelab explain` predicts comes, by `pagelab try` of real programs",
-        arguments: explain_score::arguments,
-        run: explain_score::explain_score,
-    },
-    Task {
-        name: "try-score",
-        about: "Whether a second run of `pagelab try` says the same of a program, and hyperfine",
-        arguments: try_score::arguments,
-        run: try_score::try_score,
-    },
-    Task {
-        name: "fit-score",
-        about: "How much of the gain `pagelab try --fit` gives, for how much of the memory",
-        arguments: fit_score::arguments,
-        run: fit_score::fit_score,
-    },
-    Task {
-        name: "segment-score",
-        about: "What segments do to programs: memory and time, beside plain and malloc's tunable",
-        arguments: segment_score::arguments,
-        run: segment_score::segment_score,
-    },
-    Task {
-        name: "advise-score",
-        about: "How often `pagelab advise` is right, by a later run over all of the memory",
-        arguments: advise_score::arguments,
-        run: advise_score::advise_score,
     },
 ];
 

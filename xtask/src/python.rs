@@ -99,12 +99,19 @@ fn test_packages(project: &str) -> Result<Vec<String>> {
 /// Checks sources: that what is declared is what is there, of our own and of what is compiled.
 fn check(tests: &Environment) -> Result<()> {
     for words in [&["check"][..], &["format", "--check"]] {
-        let mut ruff = tests.python(["-m", "ruff"]);
-        ruff.args(words).args(["--quiet", "--no-cache"]);
-        run("python", ruff.args(["python/pagelab", "python/tests"]))?;
+        // Scripts have no pyproject.toml above them.
+        let scores = "contrib/scores --config python/pyproject.toml --target-version py311";
+        for paths in ["python/pagelab python/tests", scores] {
+            let mut ruff = tests.python(["-m", "ruff"]);
+            ruff.args(words).args(["--quiet", "--no-cache"]).args(paths.split(' '));
+            run("python", &mut ruff)?;
+        }
     }
-    for words in [&["mypy", "--strict", "-p", "pagelab"][..], &["mypy.stubtest", "pagelab._native"]]
-    {
+    for words in [
+        &["mypy", "--strict", "-p", "pagelab"][..],
+        &["mypy.stubtest", "pagelab._native"],
+        &["mypy", "--strict", "--python-version", "3.11", "contrib/scores"],
+    ] {
         let mut mypy = tests.python(["-m"]);
         mypy.args(words).env("MYPY_CACHE_DIR", Path::new(FOLDER).join("mypy"));
         run("python", &mut mypy)?;
