@@ -14,7 +14,6 @@
 
 mod deny;
 mod dist;
-mod elf;
 mod fuzz;
 mod kmod;
 mod layouts;
