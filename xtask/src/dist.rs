@@ -9,11 +9,9 @@
 use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
+use elf::{ElfBytes, abi::PT_INTERP, endian::AnyEndian};
 
-use crate::{
-    elf,
-    shell::{self, cargo, find, output, program, run},
-};
+use crate::shell::{self, cargo, find, output, program, run};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 /// The variable by which the `cc` crate is told the C compiler of [`TARGET`].
@@ -110,7 +108,7 @@ fn without_local_paths() -> Result<String> {
 }
 
 fn check(file: &[u8]) -> Result<()> {
-    ensure!(elf::is_static(file)?, "{BUILT} needs a dynamic loader: it is not one file");
+    ensure!(is_static(file)?, "{BUILT} needs a dynamic loader: it is not one file");
     ensure!(
         file.len() <= SIZE_MAX_BYTES,
         "{BUILT} has {} bytes, more than {SIZE_MAX_BYTES}: find what grew with `cargo bloat`, \
@@ -118,6 +116,12 @@ fn check(file: &[u8]) -> Result<()> {
         file.len()
     );
     Ok(())
+}
+
+/// Whether an executable names no loader, so that it runs whatever the machine's C library.
+fn is_static(file: &[u8]) -> Result<bool> {
+    let file = ElfBytes::<AnyEndian>::minimal_parse(file).context("reading ELF headers")?;
+    Ok(!file.segments().into_iter().flatten().any(|segment| segment.p_type == PT_INTERP))
 }
 
 /// Completions and man pages come from the binary itself, so that they are those of its arguments.
@@ -146,11 +150,17 @@ mod tests {
     #[test]
     fn what_is_dynamic_or_too_large_is_not_shipped() {
         let mut file = vec![0; 64];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         assert!(check(&file).is_ok());
         file.resize(SIZE_MAX_BYTES + 1, 0);
         assert!(check(&file).unwrap_err().to_string().contains("more than 8388608"));
         assert!(check(b"#!/bin/sh\n").is_err());
+    }
+
+    #[test]
+    fn the_running_test_says_what_it_is() {
+        let own = fs::read(env::current_exe().unwrap()).unwrap();
+        assert_eq!(is_static(&own).unwrap(), cfg!(target_feature = "crt-static"));
     }
 
     #[test]

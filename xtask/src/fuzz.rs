@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches, value_parser};
+use clap::{Parser, builder::PossibleValuesParser, value_parser};
 
 use self::tally::{Tally, table};
 use crate::{
@@ -61,61 +61,33 @@ const INPUT_SECONDS_MAX: u32 = 10;
 const SECONDS: u32 = 60;
 
 /// What the task takes.
-pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let number =
-        |name: &'static str, help: String| Arg::new(name).long(name).value_name("N").help(help);
-    command
-        .arg(
-            Arg::new("target")
-                .value_parser(TARGETS.iter().map(|target| target.name).collect::<Vec<_>>())
-                .help("Run this one only"),
-        )
-        .arg(
-            number("seconds", format!("How long each target runs; {SECONDS} without --runs"))
-                .value_parser(value_parser!(u32).range(1..)),
-        )
-        .arg(
-            number("runs", "How many inputs each target takes".to_owned())
-                .value_parser(value_parser!(u64).range(1..)),
-        )
-        .arg(
-            Arg::new("sanitizer")
-                .long("sanitizer")
-                .value_parser(["address", "none"])
-                .default_value("address")
-                .help("none: ten times the inputs, and no look at the memory of unsafe code"),
-        )
-}
-
-/// How long, how often and with what.
-struct Asked<'m> {
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Run this one only
+    #[arg(value_parser = PossibleValuesParser::new(TARGETS.iter().map(|target| target.name)))]
+    target: Option<String>,
+    /// How long each target runs; 60 without --runs
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     seconds: Option<u32>,
+    /// How many inputs each target takes
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     runs: Option<u64>,
-    sanitizer: &'m str,
-}
-
-impl<'m> Asked<'m> {
-    fn of(matches: &'m ArgMatches) -> Self {
-        let (seconds, runs) =
-            (matches.get_one("seconds").copied(), matches.get_one("runs").copied());
-        let seconds = if runs.is_none() { seconds.or(Some(SECONDS)) } else { seconds };
-        let sanitizer = matches.get_one("sanitizer").map_or("address", String::as_str);
-        Self { seconds, runs, sanitizer }
-    }
+    /// none: ten times the inputs, and no look at the memory of unsafe code
+    #[arg(long, default_value = "address", value_parser = ["address", "none"])]
+    sanitizer: String,
 }
 
 /// Runs the targets that were asked for.
-pub(crate) fn fuzz(matches: &ArgMatches) -> Result<()> {
-    let only = matches.get_one::<String>("target");
-    let asked = Asked::of(matches);
+pub(crate) fn fuzz(asked: &Arguments) -> Result<()> {
     nightly::ensure()?;
     install()?;
     lock_as_shipped()?;
+    let only = asked.target.as_ref();
     let targets = TARGETS.iter().filter(|target| only.is_none_or(|only| only == target.name));
     let (mut tallies, mut failed) = (Vec::new(), Vec::new());
     for target in targets {
         let mut tally = Tally::default();
-        if let Err(error) = watch(&mut command(target, &asked)?, &mut tally) {
+        if let Err(error) = watch(&mut command(target, asked)?, &mut tally) {
             eprintln!("[fuzz] {}: {error:#}", target.name);
             failed.push(target.name);
         }
@@ -174,11 +146,12 @@ pub(crate) fn lock_as_shipped() -> Result<()> {
 }
 
 /// Builds and runs a target.
-fn command(target: &Target, asked: &Asked<'_>) -> Result<Command> {
+fn command(target: &Target, asked: &Arguments) -> Result<Command> {
     let here = env::current_dir().context("reading the working directory")?;
     let mut command = nightly::cargo(["fuzz", "run"]);
-    command.args(["--sanitizer", asked.sanitizer, target.name, "--"]);
-    command.args(asked.seconds.map(|seconds| format!("-max_total_time={seconds}")));
+    command.args(["--sanitizer", &asked.sanitizer, target.name, "--"]);
+    let seconds = asked.seconds.or(asked.runs.is_none().then_some(SECONDS));
+    command.args(seconds.map(|seconds| format!("-max_total_time={seconds}")));
     command.args(asked.runs.map(|runs| format!("-runs={runs}")));
     command.args([
         format!("-max_len={}", target.bytes_max),
@@ -224,8 +197,7 @@ mod tests {
 
     fn words(words: &[&str]) -> Result<Vec<String>, clap::Error> {
         let line = [&["fuzz"], words].concat();
-        let matches = arguments(clap::Command::new("fuzz")).try_get_matches_from(line)?;
-        let command = command(&TARGETS[0], &Asked::of(&matches)).unwrap();
+        let command = command(&TARGETS[0], &Arguments::try_parse_from(line)?).unwrap();
         let seeds = command.get_envs().find(|(name, _)| *name == SEEDS).unwrap().1.unwrap();
         assert!(Path::new(seeds).ends_with(Path::new("fuzz/corpus").join(TARGETS[0].name)));
         Ok(command.get_args().map(|word| word.to_string_lossy().into_owned()).collect())

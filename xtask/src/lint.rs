@@ -14,7 +14,7 @@ use crate::{
 type Check = (&'static str, fn() -> Result<()>);
 
 const CHECKS: &[Check] = &[
-    ("tidy", tidy::check_all),
+    ("tidy", tidy::tidy),
     ("fmt", fmt),
     ("clippy", clippy),
     ("doc", doc),

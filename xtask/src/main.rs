@@ -14,7 +14,6 @@
 
 mod deny;
 mod dist;
-mod elf;
 mod fuzz;
 mod kmod;
 mod layouts;
@@ -36,136 +35,89 @@ mod workspace;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{ArgMatches, Command};
+use clap::{Parser, Subcommand};
 
 use crate::shell::{cargo, run};
 
-/// A row of the table of tasks.
-struct Task {
-    name: &'static str,
-    about: &'static str,
-    /// Adds what it takes.
-    arguments: fn(Command) -> Command,
-    run: fn(&ArgMatches) -> Result<()>,
-}
-
-impl Task {
-    /// A task that takes nothing.
-    const fn plain(
-        name: &'static str,
-        about: &'static str,
-        run: fn(&ArgMatches) -> Result<()>,
-    ) -> Self {
-        Self { name, about, arguments: |command| command, run }
-    }
+/// The one door for pagelab's developers
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", arg_required_else_help = true)]
+struct Xtask {
+    #[command(subcommand)]
+    task: Task,
 }
 
 /// Every task, in the order of `--help`.
-const TASKS: &[Task] = &[
-    Task::plain(
-        "lint",
-        "Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies",
-        |_| lint::lint(),
-    ),
-    Task {
-        name: "test",
-        about: "Run every test, and `pagelab check` on the newest kernel; takes nextest's words",
-        arguments: test::arguments,
-        run: test::test,
-    },
-    Task {
-        name: "soak",
-        about: "Run the tests again and again, on a quiet or a disturbed machine",
-        arguments: test::soak::arguments,
-        run: test::soak::soak,
-    },
-    Task::plain("test-user", "Run tests as an ordinary user, when called by root", |_| {
-        test::user::user()
-    }),
-    Task {
-        name: "vm",
-        about: "Run the cases that need real kernels, in virtual machines",
-        arguments: vm::arguments,
-        run: vm::vm,
-    },
-    Task {
-        name: "storm",
-        about: "Kill runs at random moments; nothing is lost, doubled or left changed",
-        arguments: storm::arguments,
-        run: storm::storm,
-    },
-    Task {
-        name: "tidy",
-        about: "Check what no compiler checks; --lines counts the code",
-        arguments: tidy::arguments,
-        run: tidy::tidy,
-    },
-    Task::plain("schema", "Rewrite docs/record.schema.json", |_| schema()),
-    Task {
-        name: "splice",
-        about: "Put the reports of records/ into the pages that show them",
-        arguments: splice::arguments,
-        run: splice::splice,
-    },
-    Task {
-        name: "python",
-        about: "Build the wheel, and use it alone and with all that it is tested with",
-        arguments: python::arguments,
-        run: python::python,
-    },
-    Task::plain("dist", "Build dist/pagelab, one static binary", |_| dist::dist()),
-    Task {
-        name: "fuzz",
-        about: "Feed whatever reads a file with what no program would write",
-        arguments: fuzz::arguments,
-        run: fuzz::fuzz,
-    },
-    Task {
-        name: "mutants",
-        about: "Make mistakes in what must not fail, and see whether a test notices",
-        arguments: mutants::arguments,
-        run: mutants::mutants,
-    },
-    Task::plain("miri", "Run what an interpreter can of the unsafe code", |_| miri::miri()),
-    Task::plain("portable", "Check what is meant for every system for three others", |_| {
-        portable::portable()
-    }),
-    Task {
-        name: "kmod",
-        about: "Build the kernel module against the headers of a kernel",
-        arguments: kmod::arguments,
-        run: kmod::kmod,
-    },
-    Task {
-        name: "layouts",
-        about: "Run pagelab in builds of different code layout; ratios and their median",
-        arguments: layouts::arguments,
-        run: layouts::layouts,
-    },
-];
+#[derive(Subcommand)]
+enum Task {
+    /// Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies
+    Lint,
+    /// Run every test, and `pagelab check` on the newest kernel; takes nextest's words
+    Test(test::Arguments),
+    /// Run the tests again and again, on a quiet or a disturbed machine
+    Soak(test::soak::Arguments),
+    /// Run tests as an ordinary user, when called by root
+    TestUser,
+    /// Run the cases that need real kernels, in virtual machines
+    Vm(vm::Arguments),
+    /// Kill runs at random moments; nothing is lost, doubled or left changed
+    Storm(storm::Arguments),
+    /// Check what no compiler checks
+    Tidy,
+    /// Rewrite docs/record.schema.json
+    Schema,
+    /// Put the reports of records/ into the pages that show them
+    Splice(splice::Arguments),
+    /// Build the wheel, and use it alone and with all that it is tested with
+    Python(python::Arguments),
+    /// Build dist/pagelab, one static binary
+    Dist,
+    /// Feed whatever reads a file with what no program would write
+    Fuzz(fuzz::Arguments),
+    /// Make mistakes in what must not fail, and see whether a test notices
+    Mutants(mutants::Arguments),
+    /// Run what an interpreter can of the unsafe code
+    Miri,
+    /// Check what is meant for every system for three others
+    Portable,
+    /// Build the kernel module against the headers of a kernel
+    Kmod(kmod::Arguments),
+    /// Run pagelab in builds of different code layout; ratios and their median
+    Layouts(layouts::Arguments),
+}
 
-fn main() -> ExitCode {
-    let matches = command().get_matches();
-    let Some((name, arguments)) = matches.subcommand() else { return ExitCode::from(2) };
-    let task = TASKS.iter().find(|task| task.name == name).expect("clap knows only these names");
-    let outcome = shell::enter_root().and_then(|()| (task.run)(arguments));
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("\nxtask {name}: {error:#}");
-            ExitCode::FAILURE
+impl Task {
+    fn run(self) -> Result<()> {
+        match self {
+            Self::Lint => lint::lint(),
+            Self::Test(asked) => test::test(&asked),
+            Self::Soak(asked) => test::soak::soak(&asked),
+            Self::TestUser => test::user::user(),
+            Self::Vm(asked) => vm::vm(asked),
+            Self::Storm(asked) => storm::storm(&asked),
+            Self::Tidy => tidy::tidy(),
+            Self::Schema => schema(),
+            Self::Splice(asked) => splice::splice(&asked),
+            Self::Python(asked) => python::python(&asked),
+            Self::Dist => dist::dist(),
+            Self::Fuzz(asked) => fuzz::fuzz(&asked),
+            Self::Mutants(asked) => mutants::mutants(&asked),
+            Self::Miri => miri::miri(),
+            Self::Portable => portable::portable(),
+            Self::Kmod(asked) => kmod::kmod(&asked),
+            Self::Layouts(asked) => layouts::layouts(&asked),
         }
     }
 }
 
-fn command() -> Command {
-    let task = |task: &Task| (task.arguments)(Command::new(task.name).about(task.about));
-    Command::new("xtask")
-        .bin_name("cargo xtask")
-        .about("The one door for pagelab's developers")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(TASKS.iter().map(task))
+fn main() -> ExitCode {
+    let task = Xtask::parse().task;
+    let Err(error) = shell::enter_root().and_then(|()| task.run()) else {
+        return ExitCode::SUCCESS;
+    };
+    let name = std::env::args().nth(1).unwrap_or_default();
+    eprintln!("\nxtask {name}: {error:#}");
+    ExitCode::FAILURE
 }
 
 fn schema() -> Result<()> {
@@ -176,16 +128,18 @@ fn schema() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_well_formed() {
-        command().debug_assert();
+        Xtask::command().debug_assert();
     }
 
     #[test]
     fn test_takes_all_words_that_follow() {
         let line = ["xtask", "test", "-p", "xtask", "--", "--nocapture"];
-        assert!(command().try_get_matches_from(line).is_ok());
+        assert!(Xtask::try_parse_from(line).is_ok());
     }
 }

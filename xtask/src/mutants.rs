@@ -12,7 +12,7 @@ mod room;
 use std::{env, ffi::OsString, fs, path::Path, process::Command, sync::LazyLock};
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Parser, builder::PossibleValuesParser};
 use serde::Deserialize;
 
 use crate::shell::{line, program, run};
@@ -47,45 +47,32 @@ const HANG_SECONDS: u32 = 60;
 const OUTPUT: &str = "target/mutants";
 
 /// What the task takes.
-pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    command
-        .arg(
-            Arg::new("part")
-                .value_parser(PARTS.iter().map(|part| part.name.as_str()).collect::<Vec<_>>())
-                .help("Look at this one only"),
-        )
-        .arg(
-            Arg::new("file")
-                .long("file")
-                .value_name("GLOB")
-                .help("Only mistakes in these of its files"),
-        )
-        .arg(
-            Arg::new("room")
-                .long("room")
-                .hide(true)
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .allow_hyphen_values(true)
-                .value_parser(value_parser!(OsString))
-                .help("How a program of tests is started"),
-        )
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Look at this one only
+    #[arg(value_parser = PossibleValuesParser::new(PARTS.iter().map(|part| part.name.as_str())))]
+    part: Option<String>,
+    /// Only mistakes in these of its files
+    #[arg(long, value_name = "GLOB")]
+    file: Option<String>,
+    /// How a program of tests is started
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
+    room: Vec<OsString>,
 }
 
 /// Runs the parts that were asked for.
-pub(crate) fn mutants(matches: &ArgMatches) -> Result<()> {
-    if let Some(words) = matches.get_many::<OsString>("room") {
-        return room::run(&words.cloned().collect::<Vec<_>>());
+pub(crate) fn mutants(asked: &Arguments) -> Result<()> {
+    if !asked.room.is_empty() {
+        return room::run(&asked.room);
     }
     install()?;
-    let only = matches.get_one::<String>("part");
-    let file = matches.get_one::<String>("file").map(String::as_str);
+    let only = asked.part.as_ref();
     let parts = PARTS.iter().filter(|part| only.is_none_or(|only| *only == part.name));
     let mut came = Vec::new();
     for part in parts {
         let output = Path::new(OUTPUT).join(&part.name);
         fs::create_dir_all(&output).with_context(|| format!("making {}", output.display()))?;
-        let mut command = command(part, file, &output)?;
+        let mut command = command(part, asked.file.as_deref(), &output)?;
         eprintln!("\n[mutants] {}", line(&command));
         let status = command.status().context("starting cargo mutants")?;
         // 2: some were missed, 3: with some, the tests hung.
@@ -217,8 +204,6 @@ mod tests {
     #[test]
     fn a_room_gets_every_word_of_its_program() {
         let line = ["mutants", "--room", "/a/room", "/a/test", "--exact", "-q", "--", "name"];
-        let matches = arguments(clap::Command::new("mutants")).try_get_matches_from(line).unwrap();
-        let words: Vec<_> = matches.get_many::<OsString>("room").unwrap().collect();
-        assert_eq!(words.len(), 6);
+        assert_eq!(Arguments::try_parse_from(line).unwrap().room.len(), 6);
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::Parser;
 
 use crate::{
     shell::{program, run},
@@ -29,18 +29,20 @@ const BYTES_MAX: u64 = 10_000_000;
 /// A run for the environment that has nothing to make one with.
 const RECORDS: &str = "records/pages.jsonl.xz";
 
-/// Whether to test what is built.
-pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let only = Arg::new("only-build").long("only-build").action(ArgAction::SetTrue);
-    command.arg(only.help("Leave an optimised wheel in target/python/wheels and test nothing"))
+/// What the task takes.
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Leave an optimised wheel in target/python/wheels and test nothing
+    #[arg(long)]
+    only_build: bool,
 }
 
 /// Builds the wheel, then uses it alone, then with everything that it is tested with.
 ///
 /// What the tests take comes over the network while the wheel is compiled, and sources are checked
 /// while tests wait for what they killed: two processors have something to do throughout.
-pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
-    if matches.get_flag("only-build") {
+pub(crate) fn python(asked: &Arguments) -> Result<()> {
+    if asked.only_build {
         return build(&["--release", "--target-dir", FOLDER]).map(drop);
     }
     let (wheel, environments) = thread::scope(|scope| {

@@ -122,8 +122,7 @@
 //! - [`Builder`] makes the memories to use, from policies.
 //! - [`paged`] has what they are compared with, [`table`] names all of them.
 //! - [`replay`] drives a memory with a trace; [`verify`] does so beside an [`oracle`].
-//! - `examples/rv64i.rs` is an interpreter that goes back in time, `examples/incremental.rs` copies
-//!   dirty pages.
+//! - `examples/incremental.rs` copies dirty pages.
 //!
 //! No feature is on by default: `hashers` and `peers` add memories to compare with. Images are read
 //! from ELF files with the feature `elf` of `pagelab-trace`. It knows no instructions, no devices

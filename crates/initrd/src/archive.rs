@@ -1,4 +1,4 @@
-//! The initramfs: a `newc` archive of cpio, written here because it is thirty lines.
+//! The initramfs: a `newc` archive of cpio.
 //!
 //! The one idea: the archive is not compressed. QEMU copies it into the guest's memory at once,
 //! while an emulated processor would take seconds to inflate it.
@@ -6,10 +6,12 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::Write,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
+use cpio::newc::{Builder, trailer};
 
 /// `S_IFDIR | 0755`, `S_IFREG | 0755`, `S_IFCHR | 0600` of the UAPI's `stat.h`.
 const DIRECTORY: u32 = 0o040_755;
@@ -29,7 +31,8 @@ impl Archive {
     pub fn new() -> Self {
         let mut archive = Self::default();
         archive.directory(Path::new("dev"));
-        archive.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
+        let console = Builder::new("dev/console").mode(CHARACTER_DEVICE);
+        archive.add(console.rdev_major(5).rdev_minor(1), &[]);
         archive
     }
 
@@ -44,7 +47,7 @@ impl Archive {
             self.directory(parent);
         }
         if self.known.insert(path.into()) {
-            self.entry(path, FILE, (0, 0), contents);
+            self.add(Builder::new(path).mode(FILE), contents);
         }
     }
 
@@ -59,9 +62,8 @@ impl Archive {
     }
 
     /// The whole archive.
-    pub fn finish(mut self) -> Vec<u8> {
-        self.entry("TRAILER!!!", 0, (0, 0), &[]);
-        self.bytes
+    pub fn finish(self) -> Vec<u8> {
+        trailer(self.bytes).expect("a vector grows")
     }
 
     fn directory(&mut self, path: &Path) {
@@ -71,39 +73,21 @@ impl Archive {
         if let Some(parent) = path.parent() {
             self.directory(parent);
         }
-        self.entry(&path.to_string_lossy(), DIRECTORY, (0, 0), &[]);
+        self.add(Builder::new(&path.to_string_lossy()).mode(DIRECTORY).nlink(2), &[]);
     }
 
-    /// The header is a magic number and 13 hexadecimal fields of eight digits.
-    fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), contents: &[u8]) {
+    fn add(&mut self, entry: Builder, contents: &[u8]) {
         self.count += 1;
-        let links = if mode == DIRECTORY { 2 } else { 1 };
         let size = u32::try_from(contents.len()).expect("a file of the initramfs is below 4 GiB");
-        let name_size = u32::try_from(name.len() + 1).expect("a path is short");
-        let (major, minor) = device;
-        let fields = [self.count, mode, 0, 0, links, 0, size, 0, 0, major, minor, name_size, 0];
-        self.bytes.extend_from_slice(b"070701");
-        for field in fields {
-            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
-        }
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.push(0);
-        self.pad();
-        self.bytes.extend_from_slice(contents);
-        self.pad();
-    }
-
-    fn pad(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        let mut writer = entry.ino(self.count).write(&mut self.bytes, size);
+        let written = writer.write_all(contents).and_then(|()| writer.finish());
+        written.expect("a vector grows");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::Write,
-        process::{Command, Stdio},
-    };
+    use std::process::{Command, Stdio};
 
     use super::*;
 

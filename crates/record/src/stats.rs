@@ -9,13 +9,10 @@
 //!
 //! The resampling is seeded, so the same records always give the same interval.
 
-mod factors;
-
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-pub use self::factors::fit_factors;
 use crate::{
     latency,
     schema::{Clock, Data, Series},

@@ -6,14 +6,9 @@
 //! compared: `-- pagelab 3`. A policy that is told of hint faults or asks for accessed bits has no
 //! samples: its line is in seconds.
 
-use std::{
-    hint::black_box,
-    sync::atomic::{
-        AtomicU64,
-        Ordering::{AcqRel, Relaxed},
-    },
-    thread,
-};
+#![expect(clippy::print_stdout, reason = "an example that prints a table")]
+
+use std::{hint::black_box, thread};
 
 use pagelab_tier::{
     Curve, POLICIES, PolicySpec, Scenario, Source, Tiers, Work, WorkSpec,
@@ -73,7 +68,6 @@ fn best(runs: usize, mut body: impl FnMut()) -> f64 {
     (0..runs).map(|_| time()).fold(f64::INFINITY, f64::min)
 }
 
-#[expect(clippy::print_stdout, reason = "an example that prints a table")]
 fn simulations(word: &str, runs: usize) {
     let rows = POLICIES.iter().filter(|row| row.needs != Needs::Future);
     let rows = rows.map(|row| ("uniform", row.name));
@@ -85,24 +79,22 @@ fn simulations(word: &str, runs: usize) {
         ("zipf", "pagelab"),
     ];
     let lines: Vec<_> = rows.chain(more).collect();
-    for pages in [1 << 16, 1 << 21] {
-        for &(generator, policy) in &lines {
-            let line = format!("{pages:>8} pages  {generator:8} {policy:22}");
-            if !line.contains(word) {
-                continue;
-            }
-            let scenario = scenario(generator, pages, policy);
-            let ns = best(runs, || {
-                black_box(simulate(&scenario).expect("a scenario that makes sense"));
-            });
-            let seconds = ns * 1e-9;
-            if scenario.sources.iter().any(|source| matches!(source, Source::Sampling(_))) {
-                let millions = SAMPLES as f64 / ns * 1e3;
-                println!("{line} {millions:6.1} M samples/s  {seconds:6.3} s");
-            } else {
-                println!("{line}        no samples    {seconds:6.3} s");
-            }
+    let lines = [1 << 16, 1 << 21]
+        .into_iter()
+        .flat_map(|pages| lines.iter().map(move |line| (pages, line)));
+    for (pages, &(generator, policy)) in lines {
+        let line = format!("{pages:>8} pages  {generator:8} {policy:22}");
+        if !line.contains(word) {
+            continue;
         }
+        let scenario = scenario(generator, pages, policy);
+        let ns = best(runs, || {
+            black_box(simulate(&scenario).expect("a scenario that makes sense"));
+        });
+        let has_samples = matches!(scenario.sources[..], [Source::Sampling(_)]);
+        let millions = format!("{:6.1} M samples/s", SAMPLES as f64 / ns * 1e3);
+        let rate = if has_samples { &millions } else { "       no samples " };
+        println!("{line} {rate}  {:6.3} s", ns * 1e-9);
     }
 }
 
@@ -125,7 +117,6 @@ fn record<L: Layout>(map: &HotMap<L>, order: &[u32]) {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "an example that prints a table")]
 fn maps<L: Layout>(name: &str, bytes: usize) {
     let pages = bytes * 8 / L::BITS as usize;
     let order = order(pages);
@@ -140,29 +131,11 @@ fn maps<L: Layout>(name: &str, bytes: usize) {
     }
 }
 
-/// The machine's own floor: a compare-exchange of the same words.
-#[expect(clippy::print_stdout, reason = "an example that prints a table")]
-fn floor() {
-    let words: Vec<AtomicU64> = (0..32 << 10).map(|_| AtomicU64::new(0)).collect();
-    let order = order(words.len());
-    let ns = best(5, || {
-        for _ in 0..ACCESSES / order.len() {
-            for &at in &order {
-                let word = &words[at as usize];
-                let old = word.load(Relaxed);
-                black_box(word.compare_exchange_weak(old, old + 1, AcqRel, Relaxed)).ok();
-            }
-        }
-    });
-    println!("one compare-exchange, 256 KiB: {:.2} ns", ns / ACCESSES as f64);
-}
-
 fn main() {
     let mut words = std::env::args().skip(1);
     let word = words.next();
     let runs = words.next().and_then(|runs| runs.parse().ok()).unwrap_or(5);
     if word.is_none() {
-        floor();
         maps::<Default8>("1 byte ", 256 << 10);
         maps::<Precision32>("4 bytes", 256 << 10);
     }

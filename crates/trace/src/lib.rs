@@ -79,7 +79,7 @@
 //!
 //! None is on by default. `gz`, `xz` and `zst` read and write compressed files, `elf` reads images
 //! of programs, `serde` makes statistics `Serialize`. What a file needs and a build lacks is an
-//! error that names the feature. `examples/read.rs` and `examples/make.rs` are whole programs.
+//! error that names the feature. `examples/read.rs` is a whole program.
 
 pub mod decode;
 pub mod file;

@@ -22,7 +22,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Parser;
 
 use self::{headers::Headers, toolchain::Toolchain};
 use crate::shell::{find, run};
@@ -37,41 +37,32 @@ const VARIABLES: &[&str] =
     &["CONFIG_DEBUG_INFO_BTF_MODULES=", "CONFIG_PAHOLE_VERSION=0", "W=1", "KCFLAGS=-Werror -g0"];
 
 /// What the task takes.
-pub(crate) fn arguments(command: Command) -> Command {
-    let folder = |name: &'static str, value: &'static str| {
-        Arg::new(name).long(name).value_name(value).value_parser(clap::value_parser!(PathBuf))
-    };
-    command
-        .arg(folder("kernel", "DIR").required(true).help(
-            "Headers of a kernel: their folder, or the root that they are unpacked below \
-             (`/` for what is installed)",
-        ))
-        .arg(
-            Arg::new("release")
-                .long("release")
-                .value_name("NAME")
-                .help("The kernel's release, where DIR has the headers of several"),
-        )
-        .arg(folder("out", "DIR").help("Copy the module there"))
-        .arg(
-            Arg::new("sparse")
-                .long("sparse")
-                .action(ArgAction::SetTrue)
-                .help("Check the sources with sparse as well"),
-        )
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Headers of a kernel: their folder, or the root that they are unpacked below (`/` for what
+    /// is installed)
+    #[arg(long, value_name = "DIR")]
+    kernel: PathBuf,
+    /// The kernel's release, where DIR has the headers of several
+    #[arg(long, value_name = "NAME")]
+    release: Option<String>,
+    /// Copy the module there
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Check the sources with sparse as well
+    #[arg(long)]
+    sparse: bool,
 }
 
 /// Builds the module and says where it is.
-pub(crate) fn kmod(arguments: &ArgMatches) -> Result<()> {
-    let root = arguments.get_one::<PathBuf>("kernel").context("--kernel is required")?;
-    let release = arguments.get_one::<String>("release").map(String::as_str);
-    let headers = Headers::find(root, release)?;
+pub(crate) fn kmod(asked: &Arguments) -> Result<()> {
+    let headers = Headers::find(&asked.kernel, asked.release.as_deref())?;
     let cache = cache()?;
-    if arguments.get_flag("sparse") {
+    if asked.sparse {
         check(&headers, &cache)?;
     }
     let built = build_for(&headers, &cache)?;
-    let shown = match arguments.get_one::<PathBuf>("out") {
+    let shown = match &asked.out {
         None => built,
         Some(folder) => {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -18,13 +18,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Parser, value_parser};
 
 use crate::shell::{self, cargo, find, output, program, run};
 
+/// How many there are.
+const BUILDS_MAX: u16 = 6;
 /// Flags of the compiler that move code and change no instruction: where blocks start that are
 /// only jumped to, and where functions start, in powers of two.
-const LAYOUTS: &[&[&str]] = &[
+const LAYOUTS: [&[&str]; BUILDS_MAX as usize] = [
     &[],
     &["-Cllvm-args=-align-all-nofallthru-blocks=5"],
     &["-Cllvm-args=-align-all-functions=6"],
@@ -37,42 +39,24 @@ const LAYOUTS: &[&[&str]] = &[
 const PLACE_BYTES: u64 = 64;
 
 /// What the task takes.
-pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    command
-        .arg(
-            Arg::new("builds")
-                .long("builds")
-                .value_name("N")
-                .value_parser(
-                    value_parser!(u16).range(1..=i64::try_from(LAYOUTS.len()).unwrap_or(1)),
-                )
-                .default_value("3")
-                .help("How many layouts to build; each takes minutes when it is new"),
-        )
-        .arg(
-            Arg::new("target-cpu")
-                .long("target-cpu")
-                .value_name("CPU")
-                .default_value("generic")
-                .help("Build for this processor: generic, native, x86-64-v3, …"),
-        )
-        .arg(
-            Arg::new("args")
-                .value_parser(value_parser!(OsString))
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .required(true)
-                .last(true)
-                .help("For `pagelab`, such as trace replay FILE --backend all --format json"),
-        )
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// How many layouts to build; each takes minutes when it is new
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = value_parser!(u16).range(1..=i64::from(BUILDS_MAX)))]
+    builds: u16,
+    /// Build for this processor: generic, native, x86-64-v3, …
+    #[arg(long, value_name = "CPU", default_value = "generic")]
+    target_cpu: String,
+    /// For `pagelab`, such as trace replay FILE --backend all --format json
+    #[arg(last = true, required = true)]
+    args: Vec<OsString>,
 }
 
 /// Builds every layout, runs the arguments in each, and prints the ratios.
-pub(crate) fn layouts(matches: &ArgMatches) -> Result<()> {
-    let cpu = matches.get_one::<String>("target-cpu").context("--target-cpu has a default")?;
-    let builds = usize::from(*matches.get_one::<u16>("builds").context("--builds has a default")?);
-    let args: Vec<_> = matches.get_many::<OsString>("args").into_iter().flatten().collect();
-    let layouts = &LAYOUTS[..builds];
+pub(crate) fn layouts(asked: &Arguments) -> Result<()> {
+    let cpu = &asked.target_cpu;
+    let layouts = &LAYOUTS[..usize::from(asked.builds)];
     let mut binaries = Vec::new();
     for (number, flags) in (1..).zip(layouts) {
         let folder = folder(number, cpu);
@@ -83,7 +67,7 @@ pub(crate) fn layouts(matches: &ArgMatches) -> Result<()> {
 
     let mut results = Vec::new();
     for binary in &binaries {
-        let text = measure(binary, &args)?;
+        let text = measure(binary, &asked.args)?;
         let kept = binary.with_file_name("layouts.json");
         fs::write(&kept, &text).with_context(|| format!("writing {}", kept.display()))?;
         results.push(ratios::read(&text).with_context(|| {
@@ -114,7 +98,7 @@ fn build(folder: &Path, flags: &[&str], cpu: &str) -> Command {
 }
 
 /// Runs a build; what it prints on stdout.
-fn measure(binary: &Path, args: &[&OsString]) -> Result<String> {
+fn measure(binary: &Path, args: &[OsString]) -> Result<String> {
     let mut command = program(&binary.to_string_lossy(), args);
     eprintln!("\n[layouts] {}", shell::line(&command));
     let done = command.stderr(Stdio::inherit()).output();
@@ -212,14 +196,9 @@ mod tests {
 
     #[test]
     fn what_follows_two_dashes_is_for_pagelab() {
-        let parse = |words: &[&str]| {
-            let line = [&["layouts"], words].concat();
-            arguments(clap::Command::new("layouts")).try_get_matches_from(line)
-        };
-        let matches = parse(&["--builds", "2", "--", "trace", "replay", "--seed", "1"]).unwrap();
-        assert_eq!(matches.get_one("builds"), Some(&2_u16));
-        let words: Vec<_> = matches.get_many::<OsString>("args").unwrap().collect();
-        assert_eq!(words, ["trace", "replay", "--seed", "1"]);
+        let parse = |words: &[&str]| Arguments::try_parse_from([&["layouts"], words].concat());
+        let asked = parse(&["--builds", "2", "--", "trace", "replay", "--seed", "1"]).unwrap();
+        assert_eq!((asked.builds, asked.args.len(), &*asked.args[2]), (2, 4, "--seed".as_ref()));
         assert!(parse(&[]).is_err());
         assert!(parse(&["--builds", "99", "--", "trace"]).is_err());
     }

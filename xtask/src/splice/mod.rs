@@ -16,40 +16,34 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Parser;
 
 use self::{page::Mark, records::Records};
 use crate::shell::{self, cargo, git, output};
 
 /// What the task takes.
-pub(crate) fn arguments(command: Command) -> Command {
-    command
-        .arg(
-            Arg::new("check")
-                .long("check")
-                .action(ArgAction::SetTrue)
-                .help("Change nothing; fail where a page differs"),
-        )
-        .arg(
-            Arg::new("take")
-                .long("take")
-                .value_name("RUN")
-                .requires("as")
-                .help("First keep this run, a directory, in records/"),
-        )
-        .arg(Arg::new("as").long("as").value_name("NAME").requires("take").help("Under this name"))
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Change nothing; fail where a page differs
+    #[arg(long)]
+    check: bool,
+    /// First keep this run, a directory, in records/
+    #[arg(long, value_name = "RUN", requires = "name")]
+    take: Option<PathBuf>,
+    /// Under this name
+    #[arg(long = "as", value_name = "NAME", requires = "take")]
+    name: Option<String>,
 }
 
 /// Brings every page up to date, or says which is not.
-pub(crate) fn splice(matches: &ArgMatches) -> Result<()> {
+pub(crate) fn splice(asked: &Arguments) -> Result<()> {
     let root = Path::new(".");
-    let text = |name| matches.get_one::<String>(name).map(String::as_str);
-    if let (Some(run), Some(name)) = (text("take"), text("as")) {
-        records::take(Path::new(run), &root.join(records::FOLDER), name)?;
+    if let (Some(run), Some(name)) = (&asked.take, &asked.name) {
+        records::take(run, &root.join(records::FOLDER), name)?;
     }
     shell::run("splice", cargo("build").args(["--package", "pagelab"]))?;
     let stale = stale(root, &target(root).join("debug/pagelab"))?;
-    if matches.get_flag("check") {
+    if asked.check {
         return refuse(&stale);
     }
     for (path, text) in stale {

@@ -25,7 +25,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Parser;
 
 use self::{clock::Watch, draw::Draw, session::Sessions, tally::Tally};
 use crate::shell;
@@ -34,40 +34,24 @@ use crate::shell;
 const BUILT: &str = "target/debug/pagelab";
 
 /// What the task takes.
-pub(crate) fn arguments(command: Command) -> Command {
-    command
-        .arg(
-            Arg::new("kills")
-                .long("kills")
-                .value_name("N")
-                .value_parser(value_parser!(usize))
-                .default_value("300")
-                .help("Kill so many times"),
-        )
-        .arg(
-            Arg::new("seed")
-                .long("seed")
-                .value_name("N")
-                .value_parser(value_parser!(u64))
-                .help("Draw as an earlier storm did, which printed it"),
-        )
-        .arg(
-            Arg::new("binary")
-                .long("binary")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("Kill this pagelab instead of one that is built for it"),
-        )
-        .arg(
-            Arg::new("only")
-                .long("only")
-                .value_name("WORD")
-                .help("Run only commands of the deck whose name contains this: `two arms`"),
-        )
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Kill so many times
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    kills: usize,
+    /// Draw as an earlier storm did, which printed it
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Kill this pagelab instead of one that is built for it
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Run only commands of the deck whose name contains this: `two arms`
+    #[arg(long, value_name = "WORD", default_value = "", hide_default_value = true)]
+    only: String,
 }
 
 /// The task.
-pub(crate) fn storm(matches: &ArgMatches) -> Result<()> {
+pub(crate) fn storm(asked: &Arguments) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         shell::warn(
             "NOTHING WAS KILLED: without root no run changes a setting of the machine.\n\
@@ -75,9 +59,9 @@ pub(crate) fn storm(matches: &ArgMatches) -> Result<()> {
         );
         return Ok(());
     }
-    let kills = *matches.get_one("kills").context("--kills has a default")?;
-    let seed = matches.get_one("seed").copied().unwrap_or_else(draw::any_seed);
-    let binary = match matches.get_one::<PathBuf>("binary") {
+    let Arguments { kills, only, .. } = asked;
+    let seed = asked.seed.unwrap_or_else(draw::any_seed);
+    let binary = match &asked.binary {
         Some(binary) => binary.clone(),
         None => built()?,
     };
@@ -86,14 +70,13 @@ pub(crate) fn storm(matches: &ArgMatches) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     println!("storm: seed {seed}, {kills} kills of {}", binary.display());
     let watch = Watch::start();
-    let only = matches.get_one::<String>("only").map_or("", String::as_str);
-    let deck = commands::deck(|command| command.name.contains(only));
+    let deck = commands::deck(|command| command.name.contains(only.as_str()));
     if deck.is_empty() {
         let names: Vec<_> =
             commands::COMMANDS.iter().map(|command| command.name.as_str()).collect();
         bail!("--only {only}: the deck has no such command, but: {}", names.join("; "));
     }
-    let tally = blow(&binary, &folder, seed, kills, &deck)?;
+    let tally = blow(&binary, &folder, seed, *kills, &deck)?;
     println!("\n{tally}in {:.0} s, seed {seed}", watch.passed().as_secs_f64());
     ensure!(tally.is_good(), "what was wrong is above, and the runs are in {}", folder.display());
     fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())

@@ -13,7 +13,7 @@ pub(crate) mod user;
 use std::{ffi::OsString, fs, sync::mpsc, thread};
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Arg, ArgMatches, Command};
+use clap::Parser;
 
 use self::summary::{Count, Skip, Summary, render};
 use crate::{
@@ -31,22 +31,19 @@ const JUNIT: &str = "target/nextest/default/junit.xml";
 const NO_NAMES: &str = "what is printed above";
 
 /// What the task takes.
-pub(crate) fn arguments(command: Command) -> Command {
-    command.arg(
-        Arg::new("args")
-            .value_parser(clap::value_parser!(OsString))
-            .num_args(0..)
-            .trailing_var_arg(true)
-            .allow_hyphen_values(true)
-            .help("For cargo-nextest, for example `-p pagelab-record` or a test's name"),
-    )
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// For cargo-nextest, for example `-p pagelab-record` or a test's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
 }
 
 /// The task.
-pub(crate) fn test(matches: &ArgMatches) -> Result<()> {
-    let Some(args) = matches.get_many::<OsString>("args") else { return all() };
-    let args: Vec<_> = args.collect();
-    run("test", &mut runner::command(runner::nextest().as_deref(), &args))
+pub(crate) fn test(asked: &Arguments) -> Result<()> {
+    if asked.args.is_empty() {
+        return all();
+    }
+    run("test", &mut runner::command(runner::nextest().as_deref(), &asked.args))
 }
 
 /// Everything, with a summary.

@@ -6,7 +6,7 @@
 use std::thread;
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Parser;
 
 use super::{BUILT, JUNIT, ran, runner};
 use crate::{
@@ -15,24 +15,23 @@ use crate::{
 };
 
 /// What the task takes.
-pub(crate) fn arguments(command: Command) -> Command {
-    let number = |name: &'static str, usual: &'static str, help: &'static str| {
-        let arg = Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u32));
-        arg.default_value(usual).help(help)
-    };
-    command
-        .arg(number("times", "5", "Run the tests N times"))
-        .arg(number("busy", "0", "Keep N processors busy meanwhile"))
-        .arg(Arg::new("filter").num_args(0..).help("Run tests with one of these in their name"))
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    /// Run the tests N times
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    times: u32,
+    /// Keep N processors busy meanwhile
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    busy: u32,
+    /// Run tests with one of these in their name
+    filter: Vec<String>,
 }
 
 /// The task.
-pub(crate) fn soak(matches: &ArgMatches) -> Result<()> {
-    let number = |name| matches.get_one::<u32>(name).copied().context("it has a default");
-    let filter = matches.get_many::<String>("filter").unwrap_or_default();
+pub(crate) fn soak(asked: &Arguments) -> Result<()> {
     run("soak", &mut workspace::build())?;
     let nextest = runner::nextest().context("the soak needs cargo-nextest")?;
-    for _ in 0..number("busy")? {
+    for _ in 0..asked.busy {
         // Ends with this program.
         thread::spawn(|| {
             loop {
@@ -40,9 +39,9 @@ pub(crate) fn soak(matches: &ArgMatches) -> Result<()> {
             }
         });
     }
-    let (jobs, times) = (runner::jobs(), number("times")?);
+    let (jobs, times) = (runner::jobs(), asked.times);
     let mut words = vec!["--run-ignored", "all", "--test-threads", &jobs];
-    words.extend(filter.map(String::as_str));
+    words.extend(asked.filter.iter().map(String::as_str));
     let mut failed = Vec::new();
     for time in 1..=times {
         let mut command = runner::command(Some(&nextest), &words);

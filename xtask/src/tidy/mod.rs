@@ -1,19 +1,13 @@
 //! `cargo xtask tidy`: style as a test.
 //!
 //! Each check is a pure function from a [`Tree`] to its [`Problem`]s, and each problem says where
-//! it is and what to do about it. What was worse before a check existed is listed in [`ratchet`],
-//! which may only shrink.
+//! it is and what to do about it. A check compares tables, or searches the text line by line; none
+//! parses Rust.
 //!
 //! Nothing here repeats what rustfmt, rustc or clippy say better.
 
-mod circles;
-mod code;
 mod documents;
 mod imports;
-mod lines;
-mod modules;
-mod ratchet;
-mod sentences;
 mod sources;
 mod surroundings;
 mod tree;
@@ -22,7 +16,6 @@ mod writes;
 use std::fmt;
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::tree::Tree;
 
@@ -33,19 +26,12 @@ type Check = (&'static str, fn(&Tree) -> Vec<Problem>);
 const CHECKS: &[Check] = &[
     ("imports follow the table of ARCHITECTURE.md", imports::imports),
     ("every crate takes the workspace's lints", imports::lints),
-    ("no files take from each other in a circle", |tree| {
-        circles::of_files(tree, ratchet::FILE_CIRCLES)
-    }),
-    ("no folders do: no arrow points upward", |tree| {
-        circles::of_folders(tree, ratchet::FOLDER_CIRCLES)
-    }),
-    ("nobody matches on a claim's text", |tree| sentences::matched(tree, ratchet::CLAIM_TEXTS)),
     ("every file says what it is for", sources::module_docs),
     ("every file belongs to a module", sources::dead_files),
     ("unsafe stays in its rooms", sources::unsafe_rooms),
     ("files are written through sys::files", writes::elsewhere),
-    ("lines are short", |tree| sources::long_lines(tree, ratchet::LONG_LINES)),
-    ("files are short", |tree| sources::long_files(tree, ratchet::LONG_FILES)),
+    ("lines are short", sources::long_lines),
+    ("files are short", sources::long_files),
     ("nothing is left for later", sources::leftovers),
     ("no test is ignored without a reason", sources::silent_ignores),
     ("every workload has its page", documents::workload_pages),
@@ -82,31 +68,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The command line of `tidy`.
-pub(crate) fn arguments(command: Command) -> Command {
-    let about = "Print how many lines of code each crate has, instead";
-    command.arg(Arg::new("lines").long("lines").action(ArgAction::SetTrue).help(about))
-}
-
 /// Runs every check on the files of the repository, tracked or about to be.
-pub(crate) fn tidy(arguments: &ArgMatches) -> Result<()> {
+pub(crate) fn tidy() -> Result<()> {
     let tree = Tree::of_the_repository()?;
-    if arguments.get_flag("lines") {
-        println!("{}", lines::table(&tree));
-        return Ok(());
-    }
-    check(&tree)
-}
-
-/// The checks alone, for `lint`.
-pub(crate) fn check_all() -> Result<()> {
-    check(&Tree::of_the_repository()?)
-}
-
-fn check(tree: &Tree) -> Result<()> {
     let mut count = 0;
     for (name, check) in CHECKS {
-        let problems = check(tree);
+        let problems = check(&tree);
         if problems.is_empty() {
             continue;
         }
@@ -119,8 +86,6 @@ fn check(tree: &Tree) -> Result<()> {
     if count > 0 {
         bail!("{count} problems");
     }
-    let (circles, across) = circles::count(tree);
-    eprintln!("[tidy] {circles} circles of files, {across} of them across folders");
     eprintln!("[tidy] {} checks, {} files: tidy", CHECKS.len(), tree.files.len());
     Ok(())
 }
@@ -141,8 +106,8 @@ mod tests {
     fn an_empty_tree_lacks_only_what_must_exist() {
         let tree = Tree::default();
         let missing: Vec<_> = CHECKS.iter().flat_map(|(_, check)| check(&tree)).collect();
-        let of_ratchet = |problem: &&Problem| problem.what == "is gone, its entry is not";
-        let missing = missing.iter().filter(|problem| !of_ratchet(problem));
+        let of_table = |problem: &&Problem| problem.what == writes::GONE;
+        let missing = missing.iter().filter(|problem| !of_table(problem));
         let files: Vec<_> = missing.map(|problem| problem.file.as_str()).collect();
         assert_eq!(files, ["ARCHITECTURE.md", "README.md"]);
     }

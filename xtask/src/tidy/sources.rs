@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Problem, ratchet::Entry, tree::Tree};
+use super::{Problem, tree::Tree};
 
 const LINE_MAX_CHARS: usize = 100;
 const FILE_MAX_LINES: usize = 400;
@@ -92,39 +92,28 @@ pub(crate) fn unsafe_rooms(tree: &Tree) -> Vec<Problem> {
 }
 
 /// What rustfmt leaves alone, comments and literals, and what it does not know.
-pub(crate) fn long_lines(tree: &Tree, ratchet: &[Entry]) -> Vec<Problem> {
+pub(crate) fn long_lines(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, text) in ours(tree) {
         let long = |(_, line): &(usize, &str)| line.chars().count() > LINE_MAX_CHARS;
-        let long: Vec<_> = numbered(text).filter(long).collect();
-        let allowed = tolerated(ratchet, file);
-        if long.len() > allowed {
+        problems.extend(numbered(text).filter(long).map(|(number, _)| {
             let what = format!("has more than {LINE_MAX_CHARS} characters");
-            let problem = |(number, _): &(usize, &str)| {
-                Problem::new(file, *number, what.clone(), "say it shorter, or on two lines")
-            };
-            problems.extend(long.iter().map(problem));
-        }
-        problems.extend(slack(file, long.len(), allowed));
+            Problem::new(file, number, what, "say it shorter, or on two lines")
+        }));
     }
-    problems.extend(gone(tree, ratchet));
     problems
 }
 
 /// A file is what one reads in one sitting. Tests are not counted.
-pub(crate) fn long_files(tree: &Tree, ratchet: &[Entry]) -> Vec<Problem> {
+pub(crate) fn long_files(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (file, text) in ours(tree) {
-        let lines = if is_test(file) { 0 } else { before_tests(text).lines().count() };
-        let allowed = tolerated(ratchet, file);
-        if lines > allowed.max(FILE_MAX_LINES) {
+    for (file, text) in ours(tree).filter(|(file, _)| !is_test(file)) {
+        let lines = before_tests(text).lines().count();
+        if lines > FILE_MAX_LINES {
             let what = format!("{lines} lines without tests, {FILE_MAX_LINES} are enough");
             problems.push(Problem::new(file, 0, what, "split it where it changes its subject"));
         }
-        let excess = if lines > FILE_MAX_LINES { lines } else { 0 };
-        problems.extend(slack(file, excess, allowed));
     }
-    problems.extend(gone(tree, ratchet));
     problems
 }
 
@@ -161,7 +150,7 @@ fn ours(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
     files.filter(|(file, _)| !file.contains("/vendor/"))
 }
 
-fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
@@ -171,31 +160,15 @@ pub(crate) fn is_test(file: &str) -> bool {
 
 /// The part of a Rust file before its test module.
 pub(crate) fn before_tests(text: &str) -> &str {
-    text.find("\n#[cfg(test)]\nmod ").map_or(text, |end| &text[..end])
+    let text = text.strip_suffix("\n#[cfg(test)]\nmod tests;\n").unwrap_or(text);
+    text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end])
 }
 
 /// Whether a word occurs that is not part of a longer one.
-fn has_word(line: &str, word: &str) -> bool {
+pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word)
         .any(|(at, _)| !line[..at].ends_with(part) && !line[at + word.len()..].starts_with(part))
-}
-
-pub(crate) fn tolerated(ratchet: &[Entry], file: &str) -> usize {
-    ratchet.iter().find(|(name, _)| *name == file).map_or(0, |(_, allowed)| *allowed)
-}
-
-/// A ratchet that has slack is tightened.
-pub(crate) fn slack(file: &str, found: usize, allowed: usize) -> Option<Problem> {
-    let what = format!("is better than its entry: {found}, not {allowed}");
-    let cure = "lower or remove the entry in xtask/src/tidy/ratchet.rs";
-    (found < allowed).then(|| Problem::new(file, 0, what, cure))
-}
-
-pub(crate) fn gone(tree: &Tree, ratchet: &[Entry]) -> impl Iterator<Item = Problem> {
-    let gone = ratchet.iter().filter(|(file, _)| !tree.exists(file));
-    let cure = "remove the entry in xtask/src/tidy/ratchet.rs";
-    gone.map(move |(file, _)| Problem::new(file, 0, "is gone, its entry is not", cure))
 }
 
 #[cfg(test)]

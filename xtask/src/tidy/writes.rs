@@ -6,8 +6,7 @@
 
 use super::{
     Problem,
-    code::{bare, tokens, without_tests},
-    sources::is_test,
+    sources::{before_tests, has_word, is_test, numbered},
     tree::Tree,
 };
 
@@ -31,25 +30,30 @@ const OTHERS: &[(&str, &str)] = &[
 /// Code that users never run.
 const TOOLS: &[&str] = &["xtask/", "vm/", "fuzz/"];
 
-/// Names of what writes, wherever they come from.
-const NAMES: &[&str] = &["DirBuilder", "NamedTempFile", "OpenOptions", "O_CREAT", "symlink"];
-/// The last two names of paths to what writes.
-const PATHS: &[(&str, &str)] = &[
-    ("File", "create"),
-    ("File", "create_new"),
-    ("File", "options"),
-    ("OFlags", "CREATE"),
-    ("fs", "copy"),
-    ("fs", "create_dir"),
-    ("fs", "create_dir_all"),
-    ("fs", "hard_link"),
-    ("fs", "remove_dir"),
-    ("fs", "remove_dir_all"),
-    ("fs", "remove_file"),
-    ("fs", "rename"),
-    ("fs", "set_permissions"),
-    ("fs", "write"),
+/// Names of what writes.
+const NAMES: &[&str] = &[
+    "DirBuilder",
+    "File::create",
+    "File::create_new",
+    "File::options",
+    "NamedTempFile",
+    "O_CREAT",
+    "OFlags::CREATE",
+    "OpenOptions",
+    "fs::copy",
+    "fs::create_dir",
+    "fs::create_dir_all",
+    "fs::hard_link",
+    "fs::remove_dir",
+    "fs::remove_dir_all",
+    "fs::remove_file",
+    "fs::rename",
+    "fs::set_permissions",
+    "fs::write",
+    "symlink",
 ];
+/// What is said of an entry of [`OTHERS`] without a file.
+pub(crate) const GONE: &str = "is gone, its entry is not";
 
 /// Code outside `sys::files` that writes files.
 pub(crate) fn elsewhere(tree: &Tree) -> Vec<Problem> {
@@ -60,24 +64,18 @@ pub(crate) fn elsewhere(tree: &Tree) -> Vec<Problem> {
         if is_other || is_tool || is_test(file) || file.contains("/examples/") {
             continue;
         }
-        let code = without_tests(&bare(text));
-        let tokens = tokens(&code);
-        for (nth, (at, name)) in tokens.iter().enumerate() {
-            let before = match tokens[..nth] {
-                [.., (_, first), (_, "::")] => first,
-                _ => "",
-            };
-            if NAMES.contains(name) || PATHS.contains(&(before, name)) {
-                let line = code[..*at].matches('\n').count() + 1;
+        let code = numbered(before_tests(text)).filter(|(_, line)| !line.trim().starts_with("//"));
+        for (number, line) in code {
+            for name in NAMES.iter().filter(|name| has_word(line, name)) {
                 let cure =
                     "write through sys::files, or name the place in xtask/src/tidy/writes.rs";
-                problems.push(Problem::new(file, line, format!("`{name}` writes a file"), cure));
+                problems.push(Problem::new(file, number, format!("`{name}` writes a file"), cure));
             }
         }
     }
     let gone = OTHERS.iter().filter(|(other, _)| !tree.exists(other.trim_end_matches('/')));
-    let (gone_so, cure) = ("is gone, its entry is not", "remove it from xtask/src/tidy/writes.rs");
-    problems.extend(gone.map(|(other, _)| Problem::new(other, 0, gone_so, cure)));
+    let cure = "remove it from xtask/src/tidy/writes.rs";
+    problems.extend(gone.map(|(other, _)| Problem::new(other, 0, GONE, cure)));
     problems
 }
 
@@ -96,7 +94,7 @@ mod tests {
         };
         let text = "use std::fs::{self, File};\nfn a() {\n    File::create(path);\n    \
                     std::fs::write(p, b);\n    let read = File::open(path);\n    // fs::write\n}\n\
-                    #[cfg(test)]\nmod tests { fn b() { fs::write(a, b) } }\n";
+                    #[cfg(test)]\nmod tests {\n fn b() { fs::write(a, b) } }\n";
         assert_eq!(found("crates/pagelab/src/a.rs", text), [3, 4]);
         assert_eq!(found("crates/live/src/a.rs", "use std::fs::OpenOptions;\n"), [1]);
         for file in ["crates/sys/src/files/a.rs", "xtask/src/a.rs", "crates/report/tests/a.rs"] {

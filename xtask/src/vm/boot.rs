@@ -88,7 +88,7 @@ impl Lane {
             }
         };
         thread::scope(|scope| {
-            for _ in 0..self.options.jobs {
+            for _ in 0..self.options.jobs.get() {
                 scope.spawn(work);
             }
         });

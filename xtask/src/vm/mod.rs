@@ -23,17 +23,17 @@ mod summary;
 mod table;
 mod verdict;
 
-use std::{cmp::Reverse, env, fs, thread};
+use std::{cmp::Reverse, env, fs, num::NonZero, thread};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Args, Parser, value_parser};
 use rustix::system::sysinfo;
 
 pub(crate) use self::{boot::LOGS, summary::CheckedBoot};
 use self::{
     boot::{Lane, Run},
     summary::Summary,
-    table::{Asked, KERNELS, SANITIZED},
+    table::{Asked, SANITIZED},
 };
 use crate::{dist, shell};
 
@@ -52,73 +52,48 @@ const MEMORY_PER_JOB: u64 = 4 << 30;
 
 /// Machines that run at once, where nobody says: they wait for a quarter of their time, so that
 /// there is one more than processors.
-fn jobs() -> usize {
+fn jobs() -> NonZero<usize> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let memory = sysinfo();
     let fit = memory.totalram * u64::from(memory.mem_unit) / MEMORY_PER_JOB;
-    (processors + 1).min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
+    let jobs = (processors + 1).min(usize::try_from(fit).unwrap_or(usize::MAX));
+    NonZero::new(jobs).unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// What the task takes.
-pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let machines: Vec<_> = machines::MACHINES.iter().map(|machine| machine.name.as_str()).collect();
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    let list = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_delimiter(',').action(ArgAction::Append).help(help)
-    };
-    let filter = |text: &str| match text.split_once('@') {
-        Some((_, kernel)) if !KERNELS.contains(&kernel) => {
-            Err(format!("no kernel is called {kernel}: {}", KERNELS.join(", ")))
-        }
-        _ => Ok(text.to_owned()),
-    };
-    let about = "Run cases with one of these in their name; NAME@KERNEL is a case on one kernel";
-    command
-        .arg(Arg::new("filter").num_args(0..).value_parser(filter).help(about))
-        .arg(list("except", "Leave out such cases").value_parser(filter))
-        .arg(list("kernel", "Boot these kernels only").value_parser(KERNELS))
-        .arg(list("machine", "Build these machines only").value_parser(machines))
-        .arg(flag("list", "Print cases and machines; boot nothing"))
-        .arg(flag("keep", "Keep each initramfs, and print the command that boots it"))
-        .arg(flag("soak", "Let cases that can go on for long do so"))
-        .arg(
-            flag(
-                "sanitize",
-                "Soak on a kernel with KASAN, lockdep and page poisoning, built first",
-            )
-            .conflicts_with("kernel"),
-        )
-        .arg(flag("update", "Fetch QEMU and kernels afresh, also where the cache has them"))
-        .arg(
-            Arg::new("jobs")
-                .long("jobs")
-                .value_name("N")
-                .value_parser(|text: &str| match text.parse::<usize>() {
-                    Ok(jobs) if jobs > 0 => Ok(jobs),
-                    _ => Err("a number above 0"),
-                })
-                .help("Run this many machines at once [default: processors + 1]"),
-        )
-        .arg(
-            Arg::new("repeat")
-                .long("repeat")
-                .value_name("N")
-                .value_parser(value_parser!(u32).range(1..))
-                .default_value("1")
-                .help("Boot everything this many times"),
-        )
+#[derive(Parser)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    options: Options,
+    /// Print cases and machines; boot nothing
+    #[arg(long)]
+    list: bool,
+    /// Soak on a kernel with KASAN, lockdep and page poisoning, built first
+    #[arg(long, conflicts_with = "kernels")]
+    sanitize: bool,
 }
 
 /// What was asked for, besides which cases.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Args)]
 struct Options {
+    /// Keep each initramfs, and print the command that boots it
+    #[arg(long)]
     keep: bool,
+    /// Let cases that can go on for long do so
+    #[arg(long)]
     soak: bool,
+    /// Fetch QEMU and kernels afresh, also where the cache has them
+    #[arg(long)]
     update: bool,
+    /// Boot everything this many times
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
     repeat: u32,
-    jobs: usize,
+    /// Run this many machines at once
+    #[arg(long, value_name = "N", default_value_t = jobs())]
+    jobs: NonZero<usize>,
 }
 
 impl Default for Options {
@@ -128,30 +103,15 @@ impl Default for Options {
 }
 
 /// The task.
-pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
-    let words = |name: &str| {
-        let values = matches.get_many::<String>(name).unwrap_or_default();
-        values.cloned().collect::<Vec<_>>()
-    };
-    let is_sanitized = matches.get_flag("sanitize");
-    let kernels = if is_sanitized { vec![SANITIZED.to_owned()] } else { words("kernel") };
-    let asked = Asked {
-        filters: words("filter"),
-        except: words("except"),
-        kernels,
-        machines: words("machine"),
-    };
-    if matches.get_flag("list") {
-        return list(&asked);
+pub(crate) fn vm(mut arguments: Arguments) -> Result<()> {
+    if arguments.sanitize {
+        arguments.asked.kernels = vec![SANITIZED.to_owned()];
+        arguments.options.soak = true;
     }
-    let options = Options {
-        keep: matches.get_flag("keep"),
-        soak: matches.get_flag("soak") || is_sanitized,
-        update: matches.get_flag("update"),
-        repeat: *matches.get_one("repeat").context("--repeat has a default")?,
-        jobs: matches.get_one("jobs").copied().unwrap_or_else(jobs),
-    };
-    lane(&asked, options)
+    if arguments.list {
+        return list(&arguments.asked);
+    }
+    lane(&arguments.asked, arguments.options)
 }
 
 /// What came of `pagelab check` on real kernels.
@@ -269,14 +229,10 @@ mod tests {
 
     #[test]
     fn the_command_line_takes_filters_kernels_and_machines() {
-        let parse = |words: &[&str]| {
-            let line = [&["vm"], words].concat();
-            arguments(clap::Command::new("vm")).try_get_matches_from(line)
-        };
-        let matches = parse(&["check/", "--kernel", "6.1,newest", "--repeat", "60"]).unwrap();
-        let kernels: Vec<_> = matches.get_many::<String>("kernel").unwrap().collect();
-        assert_eq!(kernels, ["6.1", "newest"]);
-        assert_eq!(matches.get_one("repeat"), Some(&60_u32));
+        let parse = |words: &[&str]| Arguments::try_parse_from([&["vm"], words].concat());
+        let asked = parse(&["check/", "--kernel", "6.1,newest", "--repeat", "60"]).unwrap();
+        assert_eq!(asked.asked.kernels, ["6.1", "newest"]);
+        assert_eq!(asked.options.repeat, 60);
         assert!(parse(&["--kernel", "5.10"]).is_err());
         assert!(parse(&["--except", "check/everything@6.1"]).is_ok());
         assert!(parse(&["--except", "check/everything@5.10"]).is_err());

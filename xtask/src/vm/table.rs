@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use clap::{Args, builder::PossibleValuesParser};
 use serde::{Deserialize, Serialize};
+
+use super::machines::MACHINES;
 
 /// The kernels, by the names that cases use.
 pub(super) const KERNELS: [&str; 5] = ["6.1", "6.1-rt", "6.12", "newest", SANITIZED];
@@ -95,16 +98,35 @@ pub(super) struct Orders<'a> {
 }
 
 /// What was asked for on the command line; an empty list means everything.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct Asked {
-    /// Parts of names of cases, with `@` and a kernel for those on that kernel alone.
+    /// Run cases with one of these in their name; NAME@KERNEL is a case on one kernel
+    #[arg(value_name = "FILTER", value_parser = filter)]
     pub(super) filters: Vec<String>,
-    /// The same, of cases that are left out.
+    /// Leave out such cases
+    #[arg(long, value_name = "FILTER", value_delimiter = ',', value_parser = filter)]
     pub(super) except: Vec<String>,
-    /// Names of kernels.
+    /// Boot these kernels only
+    #[arg(long = "kernel", value_name = "KERNEL", value_delimiter = ',', value_parser = KERNELS)]
     pub(super) kernels: Vec<String>,
-    /// Names of machines.
+    /// Build these machines only
+    #[arg(
+        long = "machine",
+        value_name = "MACHINE",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(MACHINES.iter().map(|one| one.name.as_str()))
+    )]
     pub(super) machines: Vec<String>,
+}
+
+/// Refuses a kernel that does not exist.
+fn filter(text: &str) -> Result<String, String> {
+    match text.split_once('@') {
+        Some((_, kernel)) if !KERNELS.contains(&kernel) => {
+            Err(format!("no kernel is called {kernel}: {}", KERNELS.join(", ")))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 impl Asked {

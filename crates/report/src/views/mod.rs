@@ -14,7 +14,6 @@ mod environment;
 pub(crate) mod explain;
 mod findings;
 mod fit;
-mod hint;
 mod latency;
 mod limits;
 mod memtype;
@@ -138,7 +137,6 @@ const VIEWS: &[View] = &[
         headlines: path::headlines,
         ..NOTHING
     },
-    View { sections: One(hint::section), ..NOTHING },
     View {
         workloads: &[stages::WORKLOAD],
         short: &["kind"],

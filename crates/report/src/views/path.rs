@@ -89,7 +89,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 }
 
 /// What a record says by function, where its numbers may be quoted.
-pub(super) fn profile(entry: &Entry) -> Option<Profile> {
+fn profile(entry: &Entry) -> Option<Profile> {
     let measured = entry.measured().filter(|measured| measured.is_valid())?;
     Profile::of(measured)
 }

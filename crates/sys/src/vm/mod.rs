@@ -4,4 +4,5 @@
 
 pub mod firmware;
 pub mod guest;
+#[cfg(feature = "hostile")]
 pub mod hostile;

@@ -1,4 +1,4 @@
-//! A part of the grid that `examples/grid.rs` prints: ours against fixed settings.
+//! Our policy against a grid of fixed settings.
 
 use pagelab_tier::GENERATORS;
 

@@ -49,47 +49,29 @@ fn unsafe_is_allowed_in_its_rooms_only() {
 #[test]
 fn lines_are_counted_in_characters() {
     let fits = "µ".repeat(LINE_MAX_CHARS);
-    assert_eq!(long_lines(&rust(&fits), &[]), []);
-    assert_eq!(lines_of(&long_lines(&rust(&format!("\n{fits}µ")), &[])), [2]);
+    assert_eq!(long_lines(&rust(&fits)), []);
+    assert_eq!(lines_of(&long_lines(&rust(&format!("\n{fits}µ")))), [2]);
     let data = Tree::of(&[("tests/data/a.json", &fits.repeat(2))]);
-    assert_eq!(long_lines(&data, &[]), []);
+    assert_eq!(long_lines(&data), []);
 }
 
 #[test]
 fn what_others_wrote_is_theirs() {
     let tree = Tree::of(&[("crates/report/vendor/a.c", &"x".repeat(1000))]);
-    assert_eq!(long_lines(&tree, &[]), []);
+    assert_eq!(long_lines(&tree), []);
 }
 
 #[test]
 fn tests_do_not_make_a_file_long() {
     let body = "line\n".repeat(FILE_MAX_LINES);
     let tested = format!("{body}\n#[cfg(test)]\nmod tests {{\n{body}}}\n");
-    assert_eq!(long_files(&rust(&tested), &[]), []);
-    assert_eq!(long_files(&rust(&format!("{body}line\n")), &[]).len(), 1);
+    assert_eq!(long_files(&rust(&tested)), []);
+    assert_eq!(long_files(&rust(&format!("{body}\n#[cfg(test)]\nmod tests;\n"))), []);
+    assert_eq!(long_files(&rust(&format!("{body}line\n"))).len(), 1);
+    let first = format!("//! A.\n#[cfg(test)]\nmod tests;\n{body}");
+    assert_eq!(long_files(&rust(&first)).len(), 1);
     let sibling = Tree::of(&[("crates/a/src/x/tests.rs", &format!("{body}line\n"))]);
-    assert_eq!(long_files(&sibling, &[]), []);
-}
-
-#[test]
-fn a_ratchet_tolerates_what_it_names_and_may_only_shrink() {
-    let file = "crates/workloads/src/lib.rs";
-    let tree = rust(&"line\n".repeat(450));
-    assert_eq!(long_files(&tree, &[(file, 450)]), []);
-    assert_eq!(long_files(&tree, &[(file, 449)]).len(), 1);
-    let slack = long_files(&tree, &[(file, 460)]);
-    assert_eq!(slack[0].what, "is better than its entry: 450, not 460");
-    assert_eq!(long_files(&rust("line\n"), &[(file, 450)]).len(), 1);
-    assert_eq!(long_files(&tree, &[(file, 450), ("crates/gone.rs", 500)]).len(), 1);
-}
-
-#[test]
-fn long_lines_have_a_ratchet_of_their_own() {
-    let file = "crates/workloads/src/lib.rs";
-    let tree = rust(&format!("{0}\n{0}\n", "x".repeat(101)));
-    assert_eq!(long_lines(&tree, &[(file, 2)]), []);
-    assert_eq!(lines_of(&long_lines(&tree, &[(file, 1)])), [1, 2]);
-    assert_eq!(long_lines(&tree, &[(file, 3)]).len(), 1);
+    assert_eq!(long_files(&sibling), []);
 }
 
 #[test]
