@@ -237,7 +237,10 @@ mod tests {
     #[test]
     fn a_case_is_what_its_last_attempt_was_and_both_are_shown() {
         let (word, first) = verdict(&measured(3));
-        assert_eq!((word, first.as_str()), (NOT_OK, "faults (pagelab): expected 2, observed 3"));
+        assert_eq!(
+            (word, first.as_str()),
+            (NOT_OK, "major faults (pagelab): expected 2, observed 3")
+        );
         let (word, note) = of_both(&measured(2), Some(&first));
         assert_eq!((word, note), ("ok", format!("1 claims hold; the first attempt: {first}")));
         let (word, note) = of_both(&measured(4), Some(&first));
