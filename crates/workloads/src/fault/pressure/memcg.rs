@@ -192,8 +192,15 @@ impl Squeezed {
         limited?;
         let left = match self.too_many {
             0 => self.cache_bytes,
-            // The limit itself made the kernel reclaim the rest, and a little more than it had to.
-            too_many => fit(self.page, self.bytes, too_many) / 8 * 7,
+            too_many => {
+                let fit = fit(self.page, self.bytes, too_many);
+                // The limit itself made the kernel reclaim the rest, and up to a half of what it
+                // was to keep: one pass over the list takes what the whole call was to take
+                // (`shrink_lruvec` in `mm/vmscan.c`). Pages read at the limit reclaim one for one;
+                // the first of the file are the ones that went.
+                pagecache::fill(&self.cache, fit + SLACK_HUGE).map_err(failed)?;
+                fit / 8 * 7
+            }
         };
         Ok(own >= self.cache_bytes && self.cached()? * 4096 >= left)
     }
