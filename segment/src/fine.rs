@@ -23,7 +23,7 @@ use std::{
 
 use dlmalloc::{Allocator, Dlmalloc};
 use libmimalloc_sys as mi;
-use pagelab_sys::process::preload::edge;
+use pagelab_interpose::aside;
 
 use crate::{
     area::{self, PAGE, PMD},
@@ -305,12 +305,12 @@ unsafe impl Allocator for Source {
         let large = self.start + SMALL;
         let end = if wanted <= large { wanted } else { wanted.next_multiple_of(PMD) };
         if leaves::is_on() {
-            if edge::aside(|| leaves::had(at, end - at)).is_err() {
+            if aside(|| leaves::had(at, end - at)).is_err() {
                 return (ptr::null_mut(), 0, 0);
             }
             if end > large && leaves::may_be_large() {
                 let start = at.max(large);
-                edge::aside(|| area::advise_leaf(start, end - start, orders::leaf()));
+                aside(|| area::advise_leaf(start, end - start, orders::leaf()));
             }
         }
         self.top.set(end);
