@@ -81,6 +81,11 @@ impl Gate {
         Self { lock: Lock::new(), again: AtomicUsize::new(0) }
     }
 
+    /// Takes it, if nobody has it.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        self.lock.try_hold()
+    }
+
     /// Takes it.
     pub(crate) fn enter(&self) {
         match self.lock.hold() {
