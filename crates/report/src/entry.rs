@@ -110,12 +110,6 @@ impl Entry {
         self.measured()?.counters.get(name).copied()
     }
 
-    /// A number of 64 bits that a record keeps as two counters.
-    pub(crate) fn sum_of(&self, name: &str) -> Option<u64> {
-        let half = |end: &str| self.counter(&format!("{name}_{end}"));
-        Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
-    }
-
     pub(crate) fn is_valid(&self) -> bool {
         self.standing == Standing::Valid
     }
