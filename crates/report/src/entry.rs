@@ -93,7 +93,7 @@ impl Entry {
         &self.record.case
     }
 
-    pub(crate) fn parameter(&self, name: &str) -> &str {
+    pub(crate) fn value(&self, name: &str) -> &str {
         self.record.case.get(name).unwrap_or_default()
     }
 
