@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Lanes, Plane, Quantity,
@@ -166,7 +166,7 @@ impl Note {
 }
 
 /// A table whose cells are words.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Table {
     /// Its columns.
     pub(crate) columns: Vec<Column>,
@@ -190,7 +190,8 @@ impl Table {
 }
 
 /// A column of a [`Table`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Column {
     /// Heading.
     pub(crate) name: String,
@@ -229,7 +230,8 @@ impl Column {
 }
 
 /// A cell of a [`Table`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub(crate) struct Cell {
     /// Its words.
     pub(crate) text: String,
@@ -237,6 +239,23 @@ pub(crate) struct Cell {
     pub(crate) tone: Tone,
     /// How deeply the page shades it, in parts of a hundred.
     pub(crate) depth: u8,
+}
+
+/// A cell as a template writes it: a text, or a text and a tone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Plain(String),
+    Toned(String, Tone),
+}
+
+impl From<Written> for Cell {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Plain(text) => text.into(),
+            Written::Toned(text, tone) => Self::toned(text, tone),
+        }
+    }
 }
 
 impl Cell {
@@ -282,7 +301,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 /// How words should sound; each form decides how that looks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Tone {
     /// Nothing special.

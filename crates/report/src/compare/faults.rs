@@ -15,6 +15,7 @@ use crate::{
     document::{Block, Cell, Headline, Section, Tone},
     entry::Standing,
     grid::Grid,
+    parameter,
     quantity::group_thousands,
     views::explain,
 };
@@ -166,7 +167,7 @@ impl<'r> Faults<'r> {
 
 /// What was explained.
 fn program(record: &Record) -> &str {
-    record.case.get("program").unwrap_or_default()
+    record.case.get(parameter::PROGRAM).unwrap_or_default()
 }
 
 /// The faults of a record by kind, page and place; with those that were lost on the way.

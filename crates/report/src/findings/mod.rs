@@ -23,7 +23,7 @@ use self::rules::{Base, Bounds, Cells, RULES, Rule, Take};
 use crate::{
     Entry, Limits, Quantity,
     metric::{Found, Place, Statistic, find, places},
-    parameters,
+    parameter, parameters,
 };
 
 /// A case whose time is this much more than its time on the CPU says nothing of memory: on a busy
@@ -183,7 +183,7 @@ fn candidates<'e>(cells: &Cells, entries: &'e [Entry]) -> Vec<Candidate<'e>> {
         };
         let unusual = parameters::unusual(entry.case(), &usual, &[&cells.axis, "trace"]);
         for value in values.into_iter().filter(|value| cells.speaks_of(value)) {
-            let key = (entry.parameter("trace"), parameters::page_rank(value), value);
+            let key = (entry.value(parameter::TRACE), parameters::page_rank(value), value);
             let one = (unusual, Candidate { entry, value });
             let kept = found.entry(key).or_insert(one);
             if unusual < kept.0 {
@@ -206,14 +206,13 @@ fn base_of<'e>(
         Base::Clear => {
             let (level, arm) = limits.clear_by()?;
             let is_it = |entry: &&Entry| {
-                entry.record.workload == CLEAR && entry.parameter("level") == level
+                entry.record.workload == CLEAR && entry.value(parameter::LEVEL) == level
             };
             (entries.iter().find(is_it)?, [None, Some(arm)])
         }
         Base::Value(other) => {
             let mates = entries.iter().filter(|mate| {
-                mate.record.workload == entry.record.workload
-                    && mate.parameter(&cells.axis) == other
+                mate.record.workload == entry.record.workload && mate.value(&cells.axis) == other
             });
             let mates: Vec<&Entry> = mates.collect();
             let told: Vec<&Case> = mates.iter().map(|mate| mate.case()).collect();

@@ -13,7 +13,7 @@ use super::{
     Said,
     wording::{as_long_as, of_limit, of_the, pages},
 };
-use crate::{metric::Statistic, parameters};
+use crate::{metric::Statistic, parameter, parameters};
 
 /// A row.
 #[derive(Debug, Deserialize)]
@@ -119,7 +119,7 @@ impl Rule {
     /// The sentence about what was found.
     pub(super) fn says(&self, said: &Said<'_>) -> String {
         let first = &said.ratios[0].ratio;
-        let trace = said.case.get("trace").unwrap_or("the trace");
+        let trace = said.case.get(parameter::TRACE).unwrap_or("the trace");
         let words = context! {
             value => said.value,
             pages => pages(said.value),

@@ -342,7 +342,7 @@ struct Found {
 
 /// A parameter as results are compared by: a trace by its name, without what its generator takes.
 pub(super) fn parameter<'a>(entry: &'a Entry, name: &str) -> &'a str {
-    if name == "trace" { name_of(entry.case()) } else { entry.parameter(name) }
+    if name == "trace" { name_of(entry.case()) } else { entry.value(name) }
 }
 
 fn fits(entry: &Entry, asked: &Asked) -> bool {

@@ -1,19 +1,17 @@
 //! Publications: somebody's records and what they claimed of them, beside a run.
 //!
-//! The one idea: a publication is a folder, `records.jsonl` and `claims.toml`, and nothing of it is
-//! code. Results are set side by side where they are alike by keys that the data states, and each
-//! claim gets a verdict from this run, or the name of the case that would give one. What data
-//! cannot say (a frame of somebody's program, a sum in 64 bits) is a row of [`EXTRAS`].
+//! A publication is a folder with `records.jsonl` and `claims.toml`, and nothing of it is code.
+//! Results are compared where they are alike by keys that the data states, and each claim gets a
+//! verdict from this run, or the name of the case that would give one. What claims cannot say (the
+//! output of somebody's program, a sum in 64 bits) is a template beside them, `report.j2`.
 
 mod claims;
 pub(crate) mod compared;
 mod figure;
 mod functions;
 mod machines;
-mod memory_log;
-mod memory_types;
-mod micro_pagefault;
 mod table;
+mod template;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -39,32 +37,13 @@ use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_
 /// The most records of a publication.
 const RECORDS_MAX: usize = 4096;
 
-/// What data cannot say of a publication: numbers of an entry, and blocks of the section.
-struct Extra {
-    name: &'static str,
-    /// Numbers that this publication's own arithmetic gives an entry.
-    derive: fn(&mut Entry),
-    /// Blocks after the tables.
-    blocks: fn(&Both) -> Vec<Block>,
-}
-
-/// The publications with a part in Rust.
-const EXTRAS: &[Extra] = &[
-    Extra {
-        name: "micro-pagefault",
-        derive: micro_pagefault::derive,
-        blocks: micro_pagefault::blocks,
-    },
-    Extra { name: "memory-types", derive: |_| (), blocks: memory_types::blocks },
-    Extra { name: "pghot", derive: compared::derive, blocks: |_| Vec::new() },
-];
-
 /// Published records and claims.
 #[derive(Debug, Clone)]
 pub struct Publication {
     name: String,
     records: Vec<Record>,
     claims: Claims,
+    template: String,
 }
 
 impl Publication {
@@ -94,7 +73,22 @@ impl Publication {
             ));
         }
         let claims = Claims::parse(claims).map_err(|why| format!("{name}/claims.toml:{why}"))?;
-        Ok(Self { name: name.to_owned(), records, claims })
+        Ok(Self { name: name.to_owned(), records, claims, template: String::new() })
+    }
+
+    /// The same with the template of its folder.
+    ///
+    /// # Errors
+    /// A sentence that names the file, the line, and what is wrong.
+    pub fn with_template(self, template: &str) -> Result<Self, String> {
+        let read = Environment::new().template_from_str(template).map(|_| ());
+        read.map_err(|error| self.broken_template(&error))?;
+        Ok(Self { template: template.to_owned(), ..self })
+    }
+
+    fn broken_template(&self, error: &minijinja::Error) -> String {
+        let Self { name, .. } = self;
+        format!("{name}/report.j2:{}: {error}", error.line().unwrap_or(1))
     }
 
     /// Its name: that of its folder.
@@ -117,7 +111,6 @@ impl Publication {
         let ran = |entry: &Entry| entry.record.workload == self.claims.workload && entry.has_row();
         let says = !self.claims.tables.is_empty() || !self.claims.claims.is_empty();
         entries.iter().find(|entry| says && ran(entry))?;
-        let extra = EXTRAS.iter().find(|extra| extra.name == self.name);
         let figures = self.claims.figures.values();
         let workloads: Vec<&str> = figures.map(|figure| figure.workload.as_str()).collect();
         let about = |entry: &&Entry| {
@@ -126,9 +119,9 @@ impl Publication {
         };
         let mut here: Vec<Entry> = entries.iter().filter(about).cloned().collect();
         let mut published: Vec<Entry> = self.records.iter().map(entry).collect();
-        if let Some(extra) = extra {
-            here.iter_mut().chain(&mut published).for_each(extra.derive);
-        }
+        let printed = template::render(&self.template, &mut here, &mut published);
+        let printed =
+            printed.unwrap_or_else(|error| vec![Block::Note(broken(self.broken_template(&error)))]);
         let (limits, claims, sink) = (limits.clone(), self.claims.clone(), Sink::default());
         let both = Arc::new(Both { here, published, limits, claims, sink });
         let speaker =
@@ -142,7 +135,7 @@ impl Publication {
             section.blocks.push(Block::Table(table::of(&both, table)));
             section.blocks.extend(speaker.paragraphs(table.text.as_slice()));
         }
-        section.blocks.extend(extra.map(|extra| (extra.blocks)(&both)).unwrap_or_default());
+        section.blocks.extend(printed);
         let said: Vec<Note> =
             self.claims.claims.iter().flat_map(|claim| speaker.claim(claim)).collect();
         if !said.is_empty() {

@@ -12,7 +12,7 @@ use crate::{
     all_rows, base_cases, columns, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     numbers::total,
-    parameters,
+    parameter, parameters,
     views::distributions,
 };
 
@@ -49,8 +49,8 @@ pub(crate) use pagelab_record::vocabulary::arm::AS_PUBLISHED;
 /// Adds what a latency case implies beside the limits: the rate at which a fault provides memory.
 pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut Numbers) {
     let at = elapsed(ARM, FAULT);
-    let page = case.get("page").and_then(parameters::page_bytes);
-    if let (Some("write"), Some(page)) = (case.get("kind"), page) {
+    let page = case.get(parameter::PAGE).and_then(parameters::page_bytes);
+    if let (Some("write"), Some(page)) = (case.get(parameter::KIND), page) {
         let median = numbers.get(at, "p50");
         let bandwidth = median.and_then(|q| q.under(page as f64 * 1e9, Unit::BytesPerSecond));
         // What the series implies from its own bytes is the same number: it is not said twice.
@@ -165,8 +165,9 @@ fn has(entry: &Entry, arm: &str, series: &str) -> bool {
 
 /// How many pages one fault mapped, where it was more than the one that was touched.
 fn around(entries: &[&Entry]) -> Option<String> {
-    let pages =
-        |entry: &&Entry| (entry.parameter("kind").to_owned(), entry.counter(AROUND).unwrap_or(0));
+    let pages = |entry: &&Entry| {
+        (entry.value(parameter::KIND).to_owned(), entry.counter(AROUND).unwrap_or(0))
+    };
     let mut told: Vec<_> = entries.iter().filter(|e| e.is_valid()).map(pages).collect();
     told.retain(|(_, pages)| *pages > 1);
     told.dedup();
@@ -198,7 +199,7 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
         let disturbed = entries.iter().filter(|e| e.is_valid() && e.counter(counter) > Some(0));
         let told: Vec<String> = disturbed
             .map(|entry| {
-                let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+                let (kind, page) = (entry.value(parameter::KIND), entry.value(parameter::PAGE));
                 format!("{kind} {page} {}", entry.counter(counter).unwrap_or(0))
             })
             .collect();

@@ -10,7 +10,7 @@ use pagelab_record::{
 
 use crate::{
     Block, Cell, Column, Entry, Grid, Headline, Key, Lanes, Limits, Note, Quantity, Run, Section,
-    Standing, Table, Tone,
+    Standing, Table, Time, Tone,
     chart::Row,
     headline, hue,
     limits::{Best, Level, OPERATIONS},
@@ -18,6 +18,10 @@ use crate::{
 
 /// The workloads that measure a limit.
 pub(crate) const WORKLOADS: [&str; 5] = [CLEAR, COPY, READ, TIMER, SYSCALL];
+/// The series of each.
+pub(crate) const SERIES: [(&str, Time); 5] =
+    [("clear", BY), ("copy", BY), ("read", BY), ("sample", BY), ("getppid", BY)];
+const BY: Time = Time::Elapsed;
 
 /// Whether a workload measures a limit.
 pub(crate) fn is_limit(workload: &str) -> bool {

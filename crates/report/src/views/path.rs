@@ -10,7 +10,7 @@ use pagelab_record::{Case, vocabulary::path::counter::USER};
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
-    parameters, path::Profile,
+    parameter, parameters, path::Profile,
 };
 
 /// The workload that this file reads.
@@ -76,7 +76,7 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let told = |entry: &&Entry| {
         let profile = profile(entry)?;
-        let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+        let (kind, page) = (entry.value(parameter::KIND), entry.value(parameter::PAGE));
         let [all, in_mode, _] = profile.samples();
         Some(Headline {
             value: count(profile.instructions()),
@@ -181,8 +181,8 @@ fn side_by_side(rows: &[Row<'_>], shown: &[String]) -> Option<crate::Table> {
             Some((_, group)) => group.push((entry, profile)),
             None => groups.push((case, vec![(entry, profile)])),
         }
-        if !sides.contains(&entry.parameter(by)) {
-            sides.push(entry.parameter(by));
+        if !sides.contains(&entry.value(by)) {
+            sides.push(entry.value(by));
         }
     }
     if sides.iter().any(|side| side.len() > HEADING) {
@@ -207,7 +207,7 @@ fn lines_of<'e>(
         group.iter().flat_map(|(_, profile)| profile.largest().into_iter().take(FUNCTIONS));
     let names: BTreeSet<&str> = largest.map(|(name, _)| name).collect();
     let own = |side: &str, name: &str| {
-        let (_, profile) = group.iter().find(|(entry, _)| entry.parameter(by) == side)?;
+        let (_, profile) = group.iter().find(|(entry, _)| entry.value(by) == side)?;
         profile.functions.get(name).map(|function| function.own).filter(|own| *own > 0)
     };
     let line = |name| (group[0].0, name, sides.iter().map(|side| own(side, name)).collect());

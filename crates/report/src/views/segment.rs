@@ -20,7 +20,7 @@ use crate::{
     Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
     all_rows, columns, cpu, distinct, group_thousands, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
-    ratio,
+    parameter, ratio,
 };
 
 /// The workload that this view reads.
@@ -36,7 +36,7 @@ fn first(name: &str) -> String {
 /// The arms of a record, as the case lists them.
 fn arms(case: &Case, measured: &Measured) -> Vec<String> {
     let mut arms = distinct(measured.series.iter().map(|series| series.arm.clone()));
-    let listed: Vec<&str> = case.get("arms").unwrap_or_default().split(',').collect();
+    let listed: Vec<&str> = case.get(parameter::ARMS).unwrap_or_default().split(',').collect();
     arms.sort_by_key(|arm| listed.iter().position(|known| known == arm));
     arms
 }
@@ -157,7 +157,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
 
 /// Base pages of a round: operations of its sums.
 fn pages(entry: &Entry) -> Option<f64> {
-    let bytes = pagelab_record::units::parse_bytes(entry.parameter("size")).ok()?;
+    let bytes = pagelab_record::units::parse_bytes(entry.value(parameter::SIZE)).ok()?;
     Some((bytes / 4096) as f64)
 }
 

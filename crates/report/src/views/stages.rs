@@ -10,7 +10,7 @@ use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
     Block, Cell, Column, Entry, Headline, Numbers, Quantity, Run, Section, Table, Tone, Unit,
-    all_rows, columns, elapsed, headline,
+    all_rows, columns, elapsed, headline, parameter,
 };
 
 /// The same loop over present pages.
@@ -108,7 +108,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         let of = |arm| entry.numbers.get(elapsed(arm, WHOLE), "p50").map(Quantity::display);
         let whole = of(TRACED).map(|whole| format!("{whole} traced"));
         let bare = of(UNTRACED).map(|bare| format!("{bare} untraced"));
-        let label = format!("of a {} fault, while traced, is {stage}", entry.parameter("kind"));
+        let label =
+            format!("of a {} fault, while traced, is {stage}", entry.value(parameter::KIND));
         Some(headline(most, label, &[whole, bare]))
     };
     run.rows(WORKLOAD).into_iter().filter_map(longest).take(3).collect()
@@ -124,7 +125,7 @@ fn costs(entry: &Entry) -> Option<String> {
     Some(format!(
         "{}: the stages add up to {}, {} of the traced end-to-end. An event costs {} on \
          average{one}.",
-        entry.parameter("kind"),
+        entry.value(parameter::KIND),
         sum.display(),
         share.display(),
         cost.display(),

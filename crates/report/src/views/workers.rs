@@ -13,7 +13,7 @@ use crate::{
     Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Time, Unit, clock_of, columns,
     elapsed,
     limits::{is_over, over_cell, over_note},
-    parameters, ratio,
+    parameter, parameters, ratio,
     views::throughput::{ARM, WORKLOAD},
 };
 
@@ -48,9 +48,9 @@ impl Way {
     }
 
     fn of(entry: &Entry) -> (u32, Vec<Self>) {
-        let count = |name| entry.parameter(name).parse::<u32>().unwrap_or(1);
+        let count = |name| entry.value(name).parse::<u32>().unwrap_or(1);
         let (threads, processes) = (count("threads"), count("processes"));
-        match (threads, processes, entry.parameter("vmas")) {
+        match (threads, processes, entry.value(parameter::VMAS)) {
             (1, 1, _) => (1, Self::ALL.to_vec()),
             (1, _, _) => (processes, vec![Self::Processes]),
             (_, _, "each") => (threads, vec![Self::ThreadsApart]),

@@ -15,7 +15,7 @@ use crate::{
     cases::test_of,
     columns, elapsed, group_thousands,
     limits::{OF_CLEAR, OF_READ, OVER, over_cell},
-    parameters,
+    parameter, parameters,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.
@@ -98,15 +98,15 @@ fn said(entry: &Entry, name: &str, first: bool) -> Cell {
     match name {
         "test" => {
             let mut test = test_of(entry.case());
-            if entry.parameter("sum") == "accumulated" {
+            if entry.value(parameter::SUM) == "accumulated" {
                 test.push_str(", sums go on");
             }
-            if entry.parameter("fence-word") == "overlap" {
+            if entry.value(parameter::FENCE_WORD) == "overlap" {
                 test.push_str(", overlap");
             }
             Cell::toned(test, tone)
         }
-        "type" => Cell::toned(parameters::display(name, entry.parameter(name)), tone),
+        "type" => Cell::toned(parameters::display(name, entry.value(name)), tone),
         _ => Cell::maybe(entry.case().get(name).map(Into::into)).quiet(),
     }
 }
@@ -134,12 +134,12 @@ fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
     // Rounds are bounded for slow types: a round is what is compared.
     let ignored = [&PLACE[..], &["iterations"]].concat();
     let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
-    if entry.parameter("type") == TYPES[0] {
+    if entry.value(parameter::TYPE) == TYPES[0] {
         return None;
     }
     let wb = entries
         .iter()
-        .filter(|other| other.parameter("type") == TYPES[0] && rest(other) == rest(entry));
+        .filter(|other| other.value(parameter::TYPE) == TYPES[0] && rest(other) == rest(entry));
     let mut rates = wb.filter_map(|other| number(other, arm, TEST, "bandwidth"));
     number(entry, arm, TEST, "bandwidth")?.over(rates.next()?, Unit::Ratio)
 }

@@ -6,7 +6,7 @@
 use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
 use crate::{
     Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
-    elapsed, headline,
+    elapsed, headline, parameter,
     parameters::{self, display_type},
 };
 
@@ -74,7 +74,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let Some(arm) = mine.iter().find_map(|entry| arms(entry, "op").into_iter().next()) else {
         return Vec::new();
     };
-    let known = mine.iter().filter_map(|e| Some((e.parameter("type"), number(e, arm, OP, "p50")?)));
+    let known =
+        mine.iter().filter_map(|e| Some((e.value(parameter::TYPE), number(e, arm, OP, "p50")?)));
     let mut known: Vec<(&str, Quantity)> = known.collect();
     known.dedup_by_key(|(memory_type, _)| *memory_type);
     let Some(((first, median), others)) = known.split_first() else { return Vec::new() };
@@ -89,7 +90,7 @@ fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
     let ignored = [&PLACE[..], &["state"]].concat();
     let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
     let hot = |entry: &Entry| {
-        entry.parameter("type") == TYPES[0] && entry.parameter("state") != "flushed"
+        entry.value(parameter::TYPE) == TYPES[0] && entry.value(parameter::STATE) != "flushed"
     };
     if hot(entry) {
         return None;

@@ -18,7 +18,7 @@ use pagelab_record::{
 use crate::{
     At, Block, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time,
     Tone, Unit, all_rows, clock_of, columns, cpu, distinct, elapsed, group_thousands, headline,
-    name_of, parameters,
+    name_of, parameter, parameters,
     ratio::{self, TIE},
     tally, titles,
 };
@@ -43,7 +43,8 @@ const MIB: f64 = 1_048_576.0;
 
 /// The arms of a case, in the order that was asked for.
 pub(crate) fn arms<'a>(case: &'a Case, measured: &'a Measured) -> Vec<&'a str> {
-    let asked = case.get("backend").unwrap_or_default().split(',').filter(|arm| !arm.is_empty());
+    let asked =
+        case.get(parameter::BACKEND).unwrap_or_default().split(',').filter(|arm| !arm.is_empty());
     distinct(asked.chain(measured.series.iter().map(|series| series.arm.as_str())))
 }
 
@@ -235,13 +236,13 @@ fn leading(entries: &[Entry]) -> Option<Headline> {
     // From memory, and of a trace that does not stay on one page: that one compares little.
     let (entry, (arm, each)) = timed.min_by_key(|(entry, (arm, _))| {
         let is_fib = name_of(entry.case()) == "fib";
-        (arm != beside::OURS, is_fib, entry.parameter("reader") != readers::MEMORY)
+        (arm != beside::OURS, is_fib, entry.value(parameter::READER) != readers::MEMORY)
     })?;
     let against = |statistic, name| {
         of(entry, &arm, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
     };
     let rate = entry.numbers.get(elapsed(&arm, REPLAY), "ops_per_second");
-    let trace = parameters::display_trace(entry.parameter("trace"));
+    let trace = parameters::display_trace(entry.value(parameter::TRACE));
     Some(headline(
         each,
         format!("CPU time of an operation of {trace} in {arm}"),

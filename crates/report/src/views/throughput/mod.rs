@@ -23,7 +23,7 @@ use crate::{
     clock_of, columns, cpu, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     numbers::summed,
-    parameters, ratio,
+    parameter, parameters, ratio,
     views::workers::ALONE,
 };
 
@@ -68,7 +68,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
                 continue;
             }
             // Other kinds find memory prepared, off the clock: touching it provides none.
-            if case.get("kind").is_some_and(|kind| kind != "write") {
+            if case.get(parameter::KIND).is_some_and(|kind| kind != "write") {
                 continue;
             }
             let whole = summed(&measured.series, &[MAP, POPULATE], TOUCH, arm, clock);
@@ -78,7 +78,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             };
             let total = Quantity::of(&per_touch, Unit::Ns).times(ops as f64, Unit::Ns);
             numbers.add(at, "p50", Some(total));
-            if let Some(page) = case.get("page").and_then(parameters::page_bytes) {
+            if let Some(page) = case.get(parameter::PAGE).and_then(parameters::page_bytes) {
                 let pages = bytes as f64 / page as f64;
                 let per_page = (pages > 0.0).then(|| total.times(1.0 / pages, Unit::Ns));
                 numbers.add(at, "per_page", per_page);
@@ -103,7 +103,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             numbers.add(At { arm: ARM, series: TOUCH, time }, statistic, ratio);
         }
         // Threads of ours share one mapping, those of page_fault1 do not: their cycles differ.
-        if case.get("threads").is_none_or(|threads| threads == "1") {
+        if case.get(parameter::THREADS).is_none_or(|threads| threads == "1") {
             let ratio = ratio_of_cycles(series, clock);
             numbers.add(At { arm: ARM, series: CYCLE, time }, PEERS[0].1, ratio);
         }
@@ -129,7 +129,7 @@ fn cold_page(case: &Case, measured: &Measured) -> Option<Quantity> {
     let calls = [format!("map{COLD}"), format!("populate{COLD}")];
     let whole = summed(series, &[&calls[0], &calls[1]], TOUCH_COLD, ARM, clock);
     let per_touch = Samples::of(&whole, TOUCH_COLD, ARM, clock).estimate(0.5)?;
-    let page = case.get("page").and_then(parameters::page_bytes)?;
+    let page = case.get(parameter::PAGE).and_then(parameters::page_bytes)?;
     let touches_per_page = ops as f64 * page as f64 / bytes.max(1) as f64;
     Some(Quantity::of(&per_touch, Unit::Ns).times(touches_per_page, Unit::Ns))
 }
@@ -176,9 +176,10 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
     let (best, most) = candidates.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
     let base = base_cases(entries, WORKLOAD, (at, OF_CLEAR)).into_iter().next();
     let base = base.filter(|(entry, _)| entry.case() != best.case());
-    let against =
-        base.map(|(entry, share)| format!("{} pages {}", entry.parameter("page"), share.display()));
-    let label = format!("of the clear limit with {} pages", best.parameter("page"));
+    let against = base.map(|(entry, share)| {
+        format!("{} pages {}", entry.value(parameter::PAGE), share.display())
+    });
+    let label = format!("of the clear limit with {} pages", best.value(parameter::PAGE));
     Some(Headline { tone: Tone::Plain, ..headline(most, label, &[against]) })
 }
 
@@ -241,7 +242,7 @@ pub(crate) fn release_per_page(entry: &Entry) -> Option<Quantity> {
     let release = entry.numbers.get(elapsed(ARM, RELEASE), "p50")?;
     let series = entry.measured()?.series.iter().find(|s| s.name == RELEASE && s.arm == ARM)?;
     let (_, bytes) = lap(&entry.measured()?.series, ARM, series.clock)?;
-    let page = parameters::page_bytes(entry.parameter("page"))? as f64;
+    let page = parameters::page_bytes(entry.value(parameter::PAGE))? as f64;
     let pages = bytes as f64 / page;
     (pages > 0.0).then(|| release.times(series.ops as f64 / pages, Unit::Ns))
 }

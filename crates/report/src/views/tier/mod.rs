@@ -16,7 +16,7 @@ use pagelab_record::{Case, Measured, Table};
 pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, distinct, elapsed, headline as make,
-    parameters, tally,
+    parameter, parameters, tally,
 };
 
 /// The policy that moves nothing.
@@ -93,7 +93,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
         .map(|entry| {
             let mut rest = parameters::without(entry.case(), &[]);
             rest.0.retain(|_, value| value != "auto");
-            match entry.case().get("scenario").map(parameters::display_scenario) {
+            match entry.case().get(parameter::SCENARIO).map(parameters::display_scenario) {
                 Some(scenario) => rest.with("scenario", scenario),
                 None => rest,
             }
@@ -104,7 +104,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
 
 /// A case as a heading: its scenario, and what was set otherwise.
 pub(crate) fn title(case: &Case) -> String {
-    let scenario = parameters::display_scenario(case.get("scenario").unwrap_or_default());
+    let scenario = parameters::display_scenario(case.get(parameter::SCENARIO).unwrap_or_default());
     let set = case.0.iter().filter(|(name, value)| {
         !matches!(name.as_str(), "scenario" | "policy") && *value != "auto"
     });
@@ -116,7 +116,7 @@ pub(crate) fn title(case: &Case) -> String {
 /// own, which would be columns with one cell.
 fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
     let has = |entry: &&&Entry| {
-        entry.parameter("policy") != "auto"
+        entry.value(parameter::POLICY) != "auto"
             && entry.numbers.get(elapsed(ORACLE, RUN), "regret").is_some()
     };
     mine.iter().filter(has).copied().collect()

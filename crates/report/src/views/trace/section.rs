@@ -11,7 +11,7 @@ use pagelab_record::units;
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
     Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, distinct,
-    group_thousands, numbers::counted, titles,
+    group_thousands, numbers::counted, parameter, titles,
 };
 
 /// Pages of the list that a table shows; the JSON has all.
@@ -226,7 +226,8 @@ fn top_pages(traced: &Traced<'_>) -> Option<Table> {
 fn miss_ratio(traced: &Traced<'_>) -> Option<Table> {
     let sizes = traced.names("lru/");
     let last = *sizes.last()?;
-    let page = traced.entry.parameter("page-shift").parse().map_or(4096.0, |s: i32| 2f64.powi(s));
+    let page =
+        traced.entry.value(parameter::PAGE_SHIFT).parse().map_or(4096.0, |s: i32| 2f64.powi(s));
     let sampled = traced.number(WHOLE, "sampled_one_in").filter(|one_in| one_in.value > 1.0);
     let heading = match sampled {
         Some(one_in) => format!("pages, LRU, one in {:.0} sampled", one_in.value),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
-    group_thousands,
+    group_thousands, parameter,
 };
 
 /// What was tried of a run, where something was.
@@ -24,7 +24,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let tried = Tried::of(run)?;
     let first = tried.rows.first()?;
     let what = if tried.builds { "Builds of" } else { "Larger pages for" };
-    let title = format!("{what} {}", first.entry.parameter("program"));
+    let title = format!("{what} {}", first.entry.value(parameter::PROGRAM));
     let mut section = Section::new("try", &title);
     for row in &tried.rows {
         section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
