@@ -100,7 +100,6 @@ pub mod parameter {
     pub const KIND: &str = "kind";
     pub const LEAF: &str = "leaf";
     pub const LEVEL: &str = "level";
-    pub const LOAD: &str = "load";
     pub const MODE: &str = "mode";
     pub const OP: &str = "op";
     pub const ORDER: &str = "order";
@@ -124,7 +123,6 @@ pub mod parameter {
     pub const TOUCH: &str = "touch";
     pub const TRACE: &str = "trace";
     pub const TYPE: &str = "type";
-    pub const VERIFY: &str = "verify";
     pub const VMAS: &str = "vmas";
 }
 

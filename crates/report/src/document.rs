@@ -106,9 +106,18 @@ impl Section {
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, block: Block) -> Self {
-        self.blocks.push(block);
+    pub(crate) fn with(mut self, block: impl Into<Block>) -> Self {
+        self.add(block);
         self
+    }
+
+    pub(crate) fn add(&mut self, block: impl Into<Block>) {
+        self.blocks.push(block.into());
+    }
+
+    /// Adds each of several.
+    pub(crate) fn all<B: Into<Block>>(&mut self, blocks: impl IntoIterator<Item = B>) {
+        self.blocks.extend(blocks.into_iter().map(Into::into));
     }
 }
 
@@ -135,6 +144,19 @@ pub(crate) enum Block {
     /// Stacks that lie on each other; likewise.
     Flame(Flame),
 }
+
+/// What a block is made from where its type says which.
+macro_rules! made_from {
+    ($($from:ty => $kind:ident),*) => {
+        $(impl From<$from> for Block {
+            fn from(from: $from) -> Self {
+                Self::$kind(from.into())
+            }
+        })*
+    };
+}
+made_from!(&str => Text, String => Text);
+made_from!(Note => Note, Table => Table, Plane => Plane, Lanes => Lanes);
 
 /// A sentence and what to do about it.
 #[derive(Debug, Clone, Serialize)]

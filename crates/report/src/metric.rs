@@ -1,8 +1,8 @@
 //! What of a record is compared: its series, and one number for each process.
 //!
-//! The one idea: a case is asked for one number, and the view of its workload says in which series. Arms
-//! are compared inside a case already; of two runs it is our own loop that is compared, or every
-//! arm where there is none.
+//! A case is compared by one number, whose series the view of its workload names. Arms are compared
+//! inside a case already; of two runs it is our own loop that is compared, or every arm where there
+//! is none.
 
 use std::{collections::BTreeSet, str::FromStr};
 

@@ -283,7 +283,7 @@ mod tests {
         {
             let text = text.to_owned();
             let note = Note { tone: Tone::Bad, tag: "FAILED", text, cure: String::new() };
-            let sections = vec![Section::new("failed", "Failed").with(Block::Note(note))];
+            let sections = vec![Section::new("failed", "Failed").with(note)];
             let document = Document { sections, ..Document::default() };
             let said = render(&document, Style { color: false, width: 80 });
             assert!(said.ends_with(expected), "{said}");

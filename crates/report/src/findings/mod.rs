@@ -93,14 +93,6 @@ impl Lies {
     }
 }
 
-/// What a sentence is made of.
-struct Said<'s> {
-    /// The value that it is about.
-    value: &'s str,
-    ratios: &'s [Compared],
-    case: &'s Case,
-}
-
 /// All that the rules find among the records of a run.
 pub(crate) fn of(entries: &[Entry], limits: &Limits) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| by(rule, entries, limits)).collect()
@@ -127,16 +119,12 @@ fn by(rule: &'static Rule, entries: &[Entry], limits: &Limits) -> Vec<Finding> {
         Take::First => found.truncate(1),
         Take::Furthest => found = furthest(found),
     }
-    let finding = |(candidate, ratios): Told<'_>| {
-        let (value, case) = (candidate.value, candidate.entry.case());
-        let said = Said { value, ratios: &ratios, case };
-        Finding {
-            rule: &rule.id,
-            sentence: rule.says(&said),
-            nature: candidate.entry.record.nature,
-            caveat: &rule.caveat,
-            ratios,
-        }
+    let finding = |(candidate, ratios): Told<'_>| Finding {
+        rule: &rule.id,
+        sentence: rule.says(candidate.value, &ratios, candidate.entry.case()),
+        nature: candidate.entry.record.nature,
+        caveat: &rule.caveat,
+        ratios,
     };
     found.into_iter().map(finding).collect()
 }

@@ -17,7 +17,6 @@ mod tests;
 mod words;
 
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     io::{self, Write},
     sync::Arc,
@@ -32,7 +31,7 @@ use self::{
     figure::{Both, Sink},
     words::{Lack, drops, lacking},
 };
-use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_claim};
+use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_claim, grouped};
 
 /// The most records of a publication.
 const RECORDS_MAX: usize = 4096;
@@ -127,20 +126,20 @@ impl Publication {
         let speaker =
             Speaker { name: &self.name, environment: functions::environment(&both), both: &both };
         let mut section = Section::new(self.name.clone(), &self.claims.title);
-        section.blocks.extend(speaker.paragraphs(&self.claims.text));
-        section.blocks.extend(machines::sentence(&self.records).map(Block::Text));
-        section.blocks.extend(invalid(&both.here).into_iter().map(Block::Note));
+        section.all(speaker.paragraphs(&self.claims.text));
+        section.all(machines::sentence(&self.records));
+        section.all(invalid(&both.here));
         for table in &self.claims.tables {
-            section.blocks.extend(table.heading.clone().map(Block::Heading));
-            section.blocks.push(Block::Table(table::of(&both, table)));
-            section.blocks.extend(speaker.paragraphs(table.text.as_slice()));
+            section.all(table.heading.clone().map(Block::Heading));
+            section.add(table::of(&both, table));
+            section.all(speaker.paragraphs(table.text.as_slice()));
         }
-        section.blocks.extend(printed);
+        section.all(printed);
         let said: Vec<Note> =
             self.claims.claims.iter().flat_map(|claim| speaker.claim(claim)).collect();
         if !said.is_empty() {
-            section.blocks.extend(self.claims.heading.clone().map(Block::Heading));
-            section.blocks.extend(said.into_iter().map(Block::Note));
+            section.all(self.claims.heading.clone().map(Block::Heading));
+            section.all(said);
         }
         Some(section)
     }
@@ -226,18 +225,14 @@ impl Speaker<'_> {
         }
         seen.extend(bound);
         self.lacks();
-        let word = claim.verdict.as_ref().map(|expression| {
-            let word = evaluated(expression, &seen);
-            let lacks = self.lacks();
-            // What lacks a number gives no verdict, whatever the engine made of the lack.
-            if drops(&lacks) {
-                Ok((Value::from("untestable"), lacks))
-            } else {
-                word.map(|w| (w, lacks))
+        let (word, mut lacks) = match &claim.verdict {
+            Some(expression) => {
+                let word = evaluated(expression, &seen);
+                let lacks = self.lacks();
+                // What lacks a number gives no verdict, whatever the engine made of the lack.
+                let word = if drops(&lacks) { "untestable".to_owned() } else { word?.to_string() };
+                (word, lacks)
             }
-        });
-        let (word, mut lacks) = match word.transpose()? {
-            Some((word, lacks)) => (word.to_string(), lacks),
             None if claim.says.is_none() => ("untestable".to_owned(), Vec::new()),
             None => ("measured".to_owned(), Vec::new()),
         };
@@ -299,22 +294,16 @@ impl Write for Bounded {
 
 /// What was measured of something else than its name says, by the claims that say so.
 fn invalid(entries: &[Entry]) -> Vec<Note> {
-    let mut told: Vec<(String, usize, Cow<'_, str>)> = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.standing == Standing::Invalid) {
+    let invalid = entries.iter().filter(|entry| entry.standing == Standing::Invalid);
+    let told = grouped(invalid.flat_map(|entry| {
         // What a person can do about it stands among the record's warnings.
-        let warnings = entry.measured().map_or(&[][..], |measured| &measured.warnings);
-        let advice = warnings.first().map_or("", String::as_str);
-        for claim in entry.failed_claims() {
-            let claim = display_claim(claim);
-            match told.iter_mut().find(|(other, ..)| *other == claim) {
-                Some((_, count, _)) => *count += 1,
-                None => told.push((claim, 1, advice.into())),
-            }
-        }
-    }
-    let note = |(claim, count, advice): (String, usize, Cow<'_, str>)| {
-        let records = if count == 1 { "record" } else { "records" };
-        let advice = if advice.is_empty() { String::new() } else { format!("; {advice}") };
+        let advice = entry.measured().and_then(|measured| measured.warnings.first());
+        entry.failed_claims().map(move |claim| (display_claim(claim), advice))
+    }));
+    let note = |(claim, advice): (String, Vec<Option<&String>>)| {
+        let records = if advice.len() == 1 { "record" } else { "records" };
+        let count = advice.len();
+        let advice = advice[0].map_or_else(String::new, |advice| format!("; {advice}"));
         let text = format!("{count} {records}: {claim}. None of their numbers is quoted{advice}.");
         Note { tone: Tone::Bad, tag: "INVALID", text, cure: String::new() }
     };

@@ -37,6 +37,9 @@ pub(super) fn render(
     here: &mut [Entry],
     published: &mut [Entry],
 ) -> Result<Vec<Block>, Error> {
+    if template.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut environment = Environment::new();
     environment.set_fuel(Some(FUEL));
     let cases = |first: usize, entries: &[Entry]| -> Vec<Value> {

@@ -39,13 +39,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("limits", "Limits of this machine");
     if !limits.levels.is_empty() {
-        section.blocks.extend(lanes(limits));
-        section.blocks.push(Block::Table(table(limits)));
+        section.all(lanes(limits));
+        section.add(table(limits));
     }
     if !limits.costs.is_empty() {
-        section.blocks.push(Block::Table(costs_table(limits)));
+        section.add(costs_table(limits));
     }
-    section.blocks.extend(notes);
+    section.all(notes);
     Some(section)
 }
 

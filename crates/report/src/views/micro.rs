@@ -8,7 +8,7 @@
 use pagelab_record::{Nature, vocabulary::counter};
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
     group_thousands, headline, parameter,
 };
 use pagelab_record::vocabulary::{
@@ -61,16 +61,15 @@ fn section(run: &Run) -> Option<Section> {
         .number("proc×rep", 4, |entry| entry.counts(elapsed(entry.value(parameter::MODE), SCORE)))
         .words("witness", 0, |entry| entry.proof())
         .told(mine.iter().copied());
-    let mut section =
-        Section::new("micro", "Random accesses to the slow node").with(Block::Table(table));
-    section.blocks.push(Block::Text(format!(
+    let mut section = Section::new("micro", "Random accesses to the slow node").with(table);
+    section.add(format!(
         "{}Score: from the first thread's start to the last one's end. Pages: of one repetition; \
          the counts after it are of all repetitions, promoted and demoted by the kernel, for the \
          whole machine.{}",
         all_rows(&mine, &shown),
         caveat(&mine)
-    )));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -147,14 +146,14 @@ fn beside(run: &Run) -> Option<Section> {
             "micro-beside",
             "The published micro-benchmark: published, simulated, measured",
         )
-        .with(Block::Table(table))
-        .with(Block::Text(format!(
+        .with(table)
+        .with(format!(
             "Published: 64 threads, 8 GiB, on an AMD machine with a CXL node. Simulated: the \
                  scenario {SCENARIO}. Measured here: tier/micro, of the size that its table says; \
                  a mode that this machine lacks is a dash. Each against its own time of no \
                  migration: the times themselves are of different work.{}",
             caveat(&micro)
-        ))),
+        )),
     )
 }
 

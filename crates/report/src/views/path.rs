@@ -33,9 +33,8 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
     let Some(mine) = run.any(WORKLOAD) else { return Vec::new() };
     let shown = columns(&mine, &["kind", "page"]);
     let rows: Vec<Row<'_>> = mine.iter().map(|entry| (*entry, profile(entry))).collect();
-    let mut section = Section::new("path", "Paths of a fault")
-        .with(Block::Table(cases(&rows, &shown)))
-        .with(Block::Text(format!(
+    let mut section =
+        Section::new("path", "Paths of a fault").with(cases(&rows, &shown)).with(format!(
             "{}Counts of an emulated machine: they hold, and nothing is a time. Instructions of \
              the kernel from the exception to its return, on the path that most samples took; mode \
              is the share that did, named what is on it or in a class with a name, of those \
@@ -43,8 +42,8 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
              those that it came into (interrupted), and so is what other tasks did. A repeated \
              string instruction is one instruction; what it stored is under bytes.",
             all_rows(&mine, &shown)
-        )));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+        ));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     let mut sections = vec![section];
     if rows.iter().any(|(_, profile)| profile.is_some()) {
         let mut functions = Section::new("path-functions", "Functions of a path");
@@ -63,11 +62,10 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
             })
             .table(classes);
         let section = Section::new("path-classes", "Beside the path");
-        sections.push(section.with(Block::Table(table)).with(Block::Text(
+        sections.push(section.with(table).with(
             "What the other samples did, by the functions that tell it; the middle of each class. \
-             Every: samples from one to the next."
-                .to_owned(),
-        )));
+             Every: samples from one to the next.",
+        ));
     }
     sections
 }

@@ -17,8 +17,8 @@ use pagelab_record::{
 };
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
-    all_rows, columns, cpu, distinct, group_thousands, headline,
+    Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit, all_rows,
+    columns, cpu, distinct, group_thousands, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     parameter, ratio,
 };
@@ -90,9 +90,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("segment", "Segments: first pass, and taken again");
     let mut shown = columns(&mine, &[]);
     shown.retain(|name| name != "arms");
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let named = [shown, vec!["arms".to_owned()]].concat();
-    section.blocks.push(Block::Text(format!(
+    section.add(format!(
         "{}CPU time of a round: taking memory, a store to each 4 KiB, giving it back. First pass: \
          with set-up. Again: with clearing what was given back, by whomever. Of plain: of the CPU \
          time of a round of base pages. Of THP: with the kernel's helpers (khugepaged, kcompactd, \
@@ -100,9 +100,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          pages. Of clearing: again, less the same loop over present pages, of one clear \
          of the same memory.",
         all_rows(&mine, &named)
-    )));
-    section.blocks.extend(over_limit(&mine).map(Block::Note));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(over_limit(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
-    elapsed, headline, parameter, parameters, views::latency,
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns, elapsed,
+    headline, parameter, parameters, views::latency,
 };
 
 /// The series of all samples added up, for each page.
@@ -25,17 +25,17 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     shown.retain(|name| !RESOLVER.contains(&name.as_str()));
     let named = [RESOLVER.map(str::to_owned).to_vec(), shown].concat();
     let mut section = Section::new("userfaultfd", "Faults that user space resolves");
-    section.blocks.push(Block::Table(table(&mine, &named, &run.entries)));
-    section.blocks.push(Block::Text(format!(
+    section.add(table(&mine, &named, &run.entries));
+    section.add(format!(
         "{}A sample lasts from the touch to its end: exception, message or signal, request, \
          way back. The median empty timer pair is subtracted. × write 4k: the median over that of \
          fault/latency kind=write page=4k with the same fifo in this run, of other processes. Per \
          page: the samples of all touches over all pages, which is less than a fault where one \
          fault resolves a batch. Control: the median of the same touch without a fault.",
         all_rows(&mine, &named)
-    )));
-    section.blocks.extend(fastest(&mine).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(fastest(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 

@@ -28,9 +28,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("explain", "What faults cost this program");
     for entry in mine {
         section.blocks.push(Block::Heading(title(entry)));
-        section.blocks.extend(entry.notes());
+        section.all(entry.notes());
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
-            section.blocks.extend(blocks(entries, entry, measured, &prices));
+            section.all(blocks(entries, entry, measured, &prices));
         }
     }
     Some(section)

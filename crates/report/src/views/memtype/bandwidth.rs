@@ -11,7 +11,7 @@ use super::{
     mine, number, withheld,
 };
 use crate::{
-    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, Unit, all_rows,
+    Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, Unit, all_rows,
     cases::test_of,
     columns, elapsed, group_thousands,
     limits::{OF_CLEAR, OF_READ, OVER, over_cell},
@@ -28,10 +28,10 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, BANDWIDTH);
     mine.first()?;
     let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
-    section.blocks.extend(charts::bandwidth(run));
+    section.all(charts::bandwidth(run));
     let mut shown = columns(&mine, &["type", "test"]);
     shown.retain(|name| !NAMED.contains(&name.as_str()));
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let said: Vec<String> = shown.iter().cloned().chain(NAMED.map(str::to_owned)).collect();
     let mut text = all_rows(&mine, &said);
     if let Some(clear) = run.limits.clear() {
@@ -45,8 +45,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          clear limit, loads over the read limit. What a cache holds can exceed it: above 105 % it \
          is no share.",
     );
-    section.blocks.push(Block::Text(text));
-    section.blocks.extend(withheld(&mine));
+    section.add(text);
+    section.all(withheld(&mine));
     Some(section)
 }
 

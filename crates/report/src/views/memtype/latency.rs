@@ -5,8 +5,8 @@
 
 use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
-    elapsed, headline, parameter,
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns, elapsed,
+    headline, parameter,
     parameters::{self, display_type},
 };
 
@@ -18,16 +18,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, LATENCY);
     mine.first()?;
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
-    section.blocks.extend(charts::latency(run));
+    section.all(charts::latency(run));
     let shown = columns(&mine, &["type"]);
-    section.blocks.push(Block::Table(table(&mine, &shown)));
-    section.blocks.push(Block::Text(format!(
+    section.add(table(&mine, &shown));
+    section.add(format!(
         "{}The median empty timer pair is subtracted. A store ends when it has been \
          issued, a store with a fence when the fence has completed. × WB: the median over that of \
          the same operation on WB memory whose lines are in the cache.",
         all_rows(&mine, &shown)
-    )));
-    section.blocks.extend(withheld(&mine));
+    ));
+    section.all(withheld(&mine));
     Some(section)
 }
 

@@ -32,24 +32,13 @@ pub(crate) use {
     order::{headlines as order_headlines, section as order_section},
 };
 
-/// The arm that rates come from.
-pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
 /// The arm of the same loop in C.
 use pagelab_record::vocabulary::arm::TWIN;
-/// Start to the fences after everything.
-pub(crate) use pagelab_record::vocabulary::series::COMPLETION;
-/// Start to the last store issued.
-pub(crate) use pagelab_record::vocabulary::series::ISSUE;
-/// The series of `memtype/latency`.
-pub(crate) use pagelab_record::vocabulary::series::OP;
-/// Start to the end that the test names.
-pub(crate) use pagelab_record::vocabulary::series::TEST;
-/// Rates of stores and loads.
-pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_BANDWIDTH as BANDWIDTH;
-/// One load, store or fence.
-pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_LATENCY as LATENCY;
-/// Two CPUs and what one sees of the other.
-pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_ORDER as ORDER;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::OURS as ARM, series::COMPLETION, series::ISSUE, series::OP, series::TEST,
+    workload::MEMTYPE_BANDWIDTH as BANDWIDTH, workload::MEMTYPE_LATENCY as LATENCY,
+    workload::MEMTYPE_ORDER as ORDER,
+};
 /// Memory types, in the order of memcachetest.
 pub(crate) const TYPES: [&str; 4] = ["wb", "uc", "wc", "wt"];
 /// The tests that have names, in the order of memcachetest's source.

@@ -23,12 +23,9 @@ use crate::{
     tally, titles,
 };
 
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::REPLAY as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{arm::NOOP, workload::REPLAY as WORKLOAD};
 /// The series of a whole replay.
 pub(crate) const REPLAY: &str = series::REPLAY;
-/// The floor: it decodes and forgets.
-pub(crate) use pagelab_record::vocabulary::arm::NOOP;
 /// fast-mem's best configuration, by its two names.
 const BASES: [&str; 2] = ["base", "paged-cache-32-neg/safe"];
 /// The kernel's split of the CPU time.
@@ -96,16 +93,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();
     let titles = titles(&compared, &[]);
     let drawn = compared.iter().zip(&titles);
-    section.blocks.extend(drawn.filter_map(|(entry, title)| charts::backends(entry, title)));
+    section.all(drawn.filter_map(|(entry, title)| charts::backends(entry, title)));
     for (entry, title) in compared.into_iter().zip(titles) {
         section.blocks.push(Block::Heading(title));
-        section.blocks.push(Block::Text(conditions(&[entry])));
-        section.blocks.push(Block::Table(table(entry)));
-        section.blocks.extend(beside::text(entry).map(Block::Text));
-        section.blocks.extend(notes(entry));
+        section.add(conditions(&[entry]));
+        section.add(table(entry));
+        section.all(beside::text(entry));
+        section.all(notes(entry));
     }
-    section.blocks.extend(readers::blocks(&mine));
-    section.blocks.push(Block::Text(format!(
+    section.all(readers::blocks(&mine));
+    section.add(format!(
         "CPU: time of the thread for one operation, decoding included. × noop, × base: CPU time \
          over that of the arm, process by process; base is fast-mem's best configuration, a cache \
          of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
@@ -114,7 +111,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          every load; noop forgets, so its digest differs. Page cache: look-ups that the pages in \
          front of the map answered, counted in a replay that is not timed.",
         TIE * 100.0
-    )));
+    ));
     Some(section)
 }
 

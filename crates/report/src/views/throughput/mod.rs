@@ -17,8 +17,8 @@ use pagelab_record::{
 };
 
 use crate::{
-    At, Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Time,
-    Tone, Unit, all_rows, base_cases,
+    At, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Time, Tone,
+    Unit, all_rows, base_cases,
     cases::{is_parallel, touches_fault},
     clock_of, columns, cpu, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
@@ -27,25 +27,17 @@ use crate::{
     views::workers::ALONE,
 };
 
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::THROUGHPUT as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::OURS as ARM, series::COLD, series::TOUCH_COLD, workload::THROUGHPUT as WORKLOAD,
+};
 /// The name of map, populate and touch taken together.
 pub(crate) const FAULT_IN: &str = "fault-in";
-/// The arm that the headline comes from.
-pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
-/// The arm of the minimal C loop.
-use pagelab_record::vocabulary::arm::TWIN;
-/// How the names of series end whose memory the host may have had to back first.
-pub(crate) use pagelab_record::vocabulary::series::COLD;
-/// The touches among them; a repetition has these, `touch`, or a share of both.
-pub(crate) use pagelab_record::vocabulary::series::TOUCH_COLD;
+use pagelab_record::vocabulary::{arm::TWIN, series::CYCLE};
 /// The arms that are other tools' loops, and the numbers that say how ours compares.
 const PEERS: [(&str, &str, &str); 2] = [
     (arm::PAGE_FAULT1, "ratio_to_page_fault1", "vs page_fault1"),
     (arm::PFT, "ratio_to_pft", "vs pft"),
 ];
-/// A series of one loop: map, touch and release of a worker, one after the other.
-use pagelab_record::vocabulary::series::CYCLE;
 
 /// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
 pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
@@ -187,9 +179,9 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("throughput", "Fault throughput");
-    section.blocks.extend(charts::bandwidth(run));
+    section.all(charts::bandwidth(run));
     let shown = columns(&mine, &["page", "backing", "populate"]);
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let mut said = all_rows(&mine, &shown);
     said.push_str(
         "Per fault: the time of all touches over the faults, so page tables and interruptions are \
@@ -204,9 +196,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
              had handed free memory back to it; it is in no other column.",
         );
     }
-    section.blocks.push(Block::Text(said.trim_end().to_owned()));
-    section.blocks.extend(over_limit(&mine).map(Block::Note));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    section.add(said.trim_end().to_owned());
+    section.all(over_limit(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 

@@ -19,14 +19,9 @@ use crate::{
     parameter, parameters, tally,
 };
 
-/// The policy that moves nothing.
-pub(crate) use pagelab_record::vocabulary::arm::NONE;
-/// The policy that knows the future.
-pub(crate) use pagelab_record::vocabulary::arm::ORACLE;
-/// The series of a whole simulation.
-pub(crate) use pagelab_record::vocabulary::series::RUN;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::SIMULATION as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::NONE, arm::ORACLE, series::RUN, workload::SIMULATION as WORKLOAD,
+};
 
 /// What is counted of an arm, in the order of the columns: counter, what to call it, and how soon
 /// its column is dropped.

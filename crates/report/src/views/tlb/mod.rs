@@ -11,8 +11,8 @@ use pagelab_record::{Case, Measured, translation, units};
 
 use self::levels::Level;
 use crate::{
-    At, Axis, Block, Cell, Curve, Entry, Grid, Headline, Mark, Numbers, Plane, Quantity, Run,
-    Scale, Section, Table, Tone, Unit, all_rows, columns, elapsed, headline::whole, hue, parameter,
+    At, Axis, Cell, Curve, Entry, Grid, Headline, Mark, Numbers, Plane, Quantity, Run, Scale,
+    Section, Table, Tone, Unit, all_rows, columns, elapsed, headline::whole, hue, parameter,
     parameters,
 };
 use pagelab_record::vocabulary::{
@@ -71,28 +71,28 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     mine.first()?;
     let groups = groups(&mine);
     let mut section = Section::new("tlb", "Translation: loads by memory and page size");
-    section.blocks.extend(plane(&groups).map(Block::Plane));
+    section.all(plane(&groups));
     let mut shown = columns(&mine, &["page"]);
     shown.retain(|name| !["size", "page", "against"].contains(&name.as_str()));
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let named = [shown, ["size", "page", "against"].map(str::to_owned).to_vec()].concat();
-    section.blocks.push(Block::Text(format!(
+    section.add(format!(
         "{}A load of a chain, each waiting for the one before it: one line in each 4 KiB, each \
          loaded again after all others. Beside: the same lines in the same order over larger \
          pages, in the same process; the data caches do the same for both. More: what the smaller \
          pages add, repetition by repetition, which is translation.",
         all_rows(&mine, &named)
-    )));
+    ));
     let levels: Vec<Level> = groups.iter().flat_map(|group| levels::of(group)).collect();
     if levels.is_empty() {
         let text = "Knees: no step of these times is beyond its interval.";
-        section.blocks.push(Block::Text(text.to_owned()));
+        section.add(text);
     } else {
-        section.blocks.push(Block::Table(levels::table(&levels)));
-        section.blocks.push(Block::Text(levels::LEGEND.to_owned()));
+        section.add(levels::table(&levels));
+        section.add(levels::LEGEND.to_owned());
     }
-    section.blocks.extend(guest(&mine).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    section.all(guest(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 

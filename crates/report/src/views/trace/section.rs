@@ -84,13 +84,13 @@ fn points((here, there): (Quantity, Quantity)) -> String {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("trace-stats", "Trace statistics");
-    section.blocks.extend(super::charts::blocks(run));
+    section.all(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
         let traced = Traced { entry, published: published_of(entry, &run.published) };
         section.blocks.push(Block::Heading(title));
-        section.blocks.push(Block::Text(conditions(&traced)));
+        section.add(conditions(&traced));
         if !entry.is_valid() {
-            section.blocks.extend(entry.notes());
+            section.all(entry.notes());
             continue;
         }
         let tables = [
@@ -101,7 +101,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
             miss_ratio(&traced),
             reach(&traced),
         ];
-        section.blocks.extend(tables.into_iter().flatten().map(Block::Table));
+        section.all(tables.into_iter().flatten());
     }
     let said = "Shares of reads and writes by width are of all reads and of all writes; runs are \
                 stretches of operations on one page; a reuse distance counts the operations since \
@@ -109,7 +109,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
                 nothing was written to yet; a direct-mapped cache puts page p into slot p mod N, \
                 and a conflict is a miss on a slot that is not empty. Apart: in points of a \
                 hundred.";
-    Some(section.with(Block::Text(said.to_owned())))
+    Some(section.with(said))
 }
 
 fn conditions(traced: &Traced<'_>) -> String {
