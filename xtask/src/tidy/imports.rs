@@ -35,7 +35,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("heat", &["sys"]),
     ("preload", &["sys"]),
     ("segment", &["sys"]),
-    ("capture", &["trace"]),
+    ("capture", &["trace", "sys"]),
     (
         "fuzz",
         &["record", "trace", "tier", "sys", "live", "bench", "workloads", "advisor", "report"],

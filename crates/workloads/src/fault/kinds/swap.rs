@@ -17,9 +17,12 @@ use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::{
     Area, SysError,
     counts::Counters,
-    knobs::{InUse, SwapSpace, swap::in_use, zram},
+    knobs::{SwapSpace, zram},
     loops::Access,
-    machine::{Topology, Tree},
+    machine::{
+        Topology, Tree,
+        proc::{InUse, in_use},
+    },
     memory::{Scanner, Swapped, in_core},
     process::Pinned,
 };
