@@ -6,7 +6,7 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use pagelab_bench::{
     PageSize, Row,
@@ -20,7 +20,10 @@ use pagelab_record::{
     vocabulary::{knob, tried},
     walks::{Captured, Looks, Uses},
 };
-use pagelab_sys::{machine::Topology, time::ClockChoice};
+use pagelab_sys::{
+    machine::{Topology, Tree, proc::in_use},
+    time::ClockChoice,
+};
 use pagelab_workloads::{
     fault::{kinds, latency::LATENCY, throughput::THROUGHPUT},
     tlb::chase::CHASE,
@@ -262,8 +265,8 @@ fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice
 
 /// Whether the machine swaps to something else than zram.
 fn swaps_to_disk() -> bool {
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    swaps.lines().skip(1).any(|line| !line.starts_with("/dev/zram"))
+    let is_zram = |path: &Path| path.to_string_lossy().starts_with("/dev/zram");
+    in_use(&Tree::machine()).iter().any(|one| !is_zram(&one.path))
 }
 
 /// Adds a case unless it is there, or the workload refuses it: then there is no price.

@@ -22,6 +22,7 @@ use std::{
 
 use pagelab_record::walks::{Look, Looks, Walked};
 use pagelab_sys::{
+    machine::proc,
     memory::accessed::{clear_accessed, read_accessed},
     process::tree,
     time::{
@@ -172,7 +173,7 @@ impl Looking {
         let after = (Stat::of(pid).unwrap_or_default(), shared_pages(pid));
         self.reads = read.took_ns() as f64 / cleared.took_ns().max(1) as f64;
         let window_ns = cleared.until(read);
-        let mut seen = smaps::seen(&self.text);
+        let mut seen = smaps::seen(&String::from_utf8_lossy(&self.text));
         // What came meanwhile was marked by its fault.
         let (faults, files) =
             (after.0.faults.0.saturating_sub(before.0.faults.0), after.1.saturating_sub(before.1));
@@ -241,7 +242,7 @@ fn subtract(seen: &mut [(Place, Mapped)], pages: u64, is_it: impl Fn(Place) -> b
 
 /// Pages of files and of shared memory that a process has, as the kernel counts them all the time.
 fn shared_pages(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let text = proc::text(pid, "statm").unwrap_or_default();
     text.split_whitespace().nth(2).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 

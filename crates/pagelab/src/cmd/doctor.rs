@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use pagelab_bench::{Need as _, Needed, plan};
+use pagelab_bench::{Needed, plan};
 use pagelab_live::status::{Why, reasons};
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::{Tree, environment},
 };
-use pagelab_workloads::{WORKLOADS, catalogue, limit::bulk::STRING_STORE, needs::Memory};
+use pagelab_workloads::{WORKLOADS, catalogue, needs::Memory};
 use serde_json::{Value, json};
 
 use crate::{
@@ -159,58 +159,24 @@ fn affected(need: &Needed, ways: &[Way]) -> Vec<String> {
     affected
 }
 
-/// The workloads with each parameter that asks for something. Made once: what a machine has is read
-/// for every case.
+/// The workloads with each value of a parameter that asks for something. Made once: what a machine
+/// has is read for every case.
 fn ways() -> Vec<Way> {
     let mut ways = Vec::new();
     for workload in WORKLOADS {
-        let has = |name: &str| workload.params().iter().any(|param| param.name == name);
-        for (name, value) in [
-            ("page", "all"),
-            ("fifo", "on"),
-            ("governor", "performance"),
-            ("turbo", "off"),
-            ("populate", "mlock"),
-            ("kind", "swap"),
-            ("threads", "2"),
-            ("mem-node", "far"),
-            ("arms", "as-published"),
-            ("type", "uc,wc,wt"),
-            ("fence", "uc-store"),
-            ("op", "uc-fence"),
-            ("op", "load-nt"),
-            ("width", "32"),
-            ("width", "64"),
-            ("load", "nt"),
-            ("kind", "mkwrite"),
-            ("kind", "file-major"),
-            ("kind", "file-minor"),
-            ("kind", "file-minor-single"),
-            ("op", "copy,continue,wp,move,poison"),
-            ("handler", "sigbus"),
-            ("arms", "segment-1g"),
-            ("arms", "module-2m"),
-            ("kernel", "6.12"),
-        ] {
-            if !has(name) {
-                continue;
+        for param in workload.params() {
+            for value in param.asks {
+                let axes = [(param.name.to_owned(), vec![(*value).to_owned()])];
+                // What this workload refuses is not one of its ways.
+                let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
+                for case in cases {
+                    let read = workload.read(&case);
+                    let Some(value) = case.get(param.name) else { continue };
+                    let text = format!("{} --{} {value}", workload.name(), param.name);
+                    let asks = read.needs().into_iter().chain(read.wishes()).collect();
+                    ways.push(Way { text, asks });
+                }
             }
-            let values = value.split(',').map(str::to_owned).collect();
-            let axes = [(name.to_owned(), values)];
-            // A value that this workload does not know is simply not one of its ways.
-            let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
-            for case in cases {
-                let read = workload.read(&case);
-                let Some(value) = case.get(name) else { continue };
-                let text = format!("{} --{name} {value}", workload.name());
-                let asks = read.needs().into_iter().chain(read.wishes()).collect();
-                ways.push(Way { text, asks });
-            }
-        }
-        let stores_strings = workload.params().iter().any(|param| param.name == "level");
-        if stores_strings {
-            let text = workload.name().to_owned();
-            ways.push(Way { text, asks: vec![STRING_STORE.needed()] });
         }
     }
     ways

@@ -64,7 +64,7 @@ pub const STATS: Described<Asked> = Described {
         &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")],
         Asked::of,
     )
-    .one_pass()
+    .unmeasured()
 };
 
 impl Asked {

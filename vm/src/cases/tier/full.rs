@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fs};
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::{
     Area,
+    machine::proc::counts,
     memory::{Advice, Backing, Layout},
 };
 use serde_json::Value;
@@ -147,6 +148,6 @@ fn by_the_kernel(target: &mut Target) -> Result<Verdict> {
 /// Pages that the kernel demoted since boot.
 fn demotions() -> Result<u64> {
     let text = text("/proc/vmstat")?;
-    let lines = text.lines().filter_map(|line| line.strip_prefix("pgdemote_")?.split_once(' '));
-    Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
+    let demoted = counts(&text).filter(|(name, _)| name.starts_with("pgdemote_"));
+    Ok(demoted.map(|(_, count)| count).sum())
 }

@@ -22,7 +22,7 @@ use std::{
 
 use anyhow::anyhow;
 use pagelab_record::walks::{Captured, End, Pages, Uses};
-use pagelab_sys::{memory::memfd, process::interrupted};
+use pagelab_sys::{machine::Tree, memory::memfd, process::interrupted};
 use pagelab_trace::{
     decode,
     stats::{self, Reused},
@@ -153,8 +153,7 @@ fn stdin() -> Result<Option<File>, Failure> {
         return Ok(None);
     }
     let again = || -> io::Result<File> {
-        let about = fs::read_to_string("/proc/self/fdinfo/0")?;
-        let at = about.lines().find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok());
+        let at = Tree::machine().field_number("proc/self/fdinfo/0", "pos");
         let mut file = File::open(Path::new(STDIN))?;
         file.seek(SeekFrom::Start(at.unwrap_or(0)))?;
         Ok(file)

@@ -18,7 +18,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{Record, RunHeader};
 use pagelab_sys::files::folder::Folder;
-use pagelab_workloads::{WORKLOADS, is_no_measurement};
+use pagelab_workloads::{WORKLOADS, workload};
 
 use super::list_in;
 use crate::{
@@ -86,7 +86,10 @@ impl Run for Exec {
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         same_list(&folder, &text)?;
         let _turn = alone(&folder, self.shard, &origin, self.conduct.wait.patience())?;
-        let is_wanted = |task: &&Task| !(self.only_measured && is_no_measurement(&task.workload));
+        // One of another build is left in, and fails with its name.
+        let is_measured =
+            |task: &Task| workload(&task.workload).map_or(true, |one| one.about().is_measured);
+        let is_wanted = |task: &&Task| !self.only_measured || is_measured(task);
         let all: Vec<&Task> = list.shard(number).filter(is_wanted).collect();
         let left: Vec<&Task> =
             all.iter().copied().filter(|task| !folder.has(origin.file(&task.id))).collect();

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::parse_list;
-use crate::machine::selected;
+use crate::machine::{proc, selected};
 
 /// A root directory below which `sys` and `proc` are found.
 #[derive(Debug, Clone)]
@@ -82,8 +82,7 @@ impl Tree {
 
     /// The first value of `key` in a file of `key: value` or `key value` lines.
     pub fn field(&self, path: impl AsRef<Path>, key: &str) -> Option<String> {
-        let text = self.text(path)?;
-        text.lines().find_map(|line| value_of(line, key)).map(str::to_owned)
+        proc::field(&self.text(path)?, key).map(str::to_owned)
     }
 
     /// The first number of `key` in such a file, its unit left off.
@@ -111,17 +110,6 @@ impl Tree {
         numbers.sort_unstable();
         numbers
     }
-}
-
-/// The value in a line that starts with exactly this key.
-fn value_of<'line>(line: &'line str, key: &str) -> Option<&'line str> {
-    let rest = line.trim_start().strip_prefix(key)?;
-    let rest = match rest.trim_start().strip_prefix(':') {
-        Some(value) => value,
-        None if rest.starts_with(char::is_whitespace) => rest,
-        None => return None,
-    };
-    Some(rest.trim())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::{
 use elf::{ElfBytes, endian::NativeEndian};
 use pagelab_bench::Error;
 use pagelab_initrd::Archive;
+use pagelab_sys::machine::proc::{self, mappings};
 
 /// The first process.
 const INIT: &str = "/init";
@@ -49,13 +50,12 @@ fn failed(path: &Path, error: &io::Error) -> Error {
 
 /// Shared objects that this process has mapped.
 fn libraries() -> io::Result<BTreeSet<PathBuf>> {
-    let maps = fs::read_to_string("/proc/self/maps")?;
-    Ok(mapped_libraries(&maps))
+    Ok(mapped_libraries(&proc::text("self", "maps")?))
 }
 
 fn mapped_libraries(maps: &str) -> BTreeSet<PathBuf> {
-    let code = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|p| p.contains('x')));
-    let paths = code.filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let code = mappings(maps).filter(|mapping| mapping.may('x') && mapping.name.starts_with('/'));
+    let paths = code.map(|mapping| mapping.path().into_owned());
     paths.filter(|path| path.contains(".so")).map(PathBuf::from).collect()
 }
 

@@ -47,7 +47,7 @@ use super::space;
 use crate::needs::Memory;
 
 const PARAMS: &[Param] = &[
-    Param::axis("kernel", Kind::Own(&KERNELS), "6.12").help(
+    Param::axis("kernel", Kind::Own(&KERNELS), "6.12").asks(&["6.12"]).help(
         "the kernel that is booted: one that `cargo xtask vm` fetched, or an image (./bzImage)",
     ),
     inside::KIND,
