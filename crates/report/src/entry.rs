@@ -36,6 +36,17 @@ impl Standing {
         }
     }
 
+    /// What a table shows in place of a number.
+    pub(crate) fn cell(self) -> Cell {
+        match self {
+            Self::Valid => Cell::none(),
+            Self::Invalid => Cell::toned("INVALID", Tone::Bad),
+            Self::Emulated => Cell::toned("EMULATED", Tone::Warn),
+            Self::Skipped => Cell::toned("skipped", Tone::Quiet),
+            Self::Failed => Cell::toned("FAILED", Tone::Bad),
+        }
+    }
+
     pub(crate) fn of(record: &Record) -> Self {
         match &record.outcome {
             Outcome::Skipped { .. } => Self::Skipped,
@@ -126,9 +137,8 @@ impl Entry {
         match self.standing {
             Standing::Valid if claims.is_empty() => Cell::toned("no claims", Tone::Quiet),
             Standing::Valid => Cell::toned(format!("{holding}/{}", claims.len()), Tone::Good),
-            Standing::Invalid => Cell::toned("INVALID", Tone::Bad),
-            Standing::Emulated => Cell::toned("EMULATED", Tone::Warn),
             Standing::Skipped | Standing::Failed => Cell::none(),
+            invalid => invalid.cell(),
         }
     }
 

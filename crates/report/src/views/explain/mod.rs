@@ -302,8 +302,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let mine =
         run.entries.iter().find(|entry| entry.record.workload == WORKLOAD && entry.is_valid());
     let Some(mine) = mine else { return Vec::new() };
-    let cost = cost_headline(mine);
-    let walks = walks_headline(mine);
+    let cost = cost_headline(mine, [ALL, "stall"], "in page faults");
+    let walks = cost_headline(mine, [TRANSLATION, "cost"], "in address translation");
     let saving = cost.as_ref().and_then(|_| saving_headline(mine, &Prices::of(&run.entries)));
     saving.into_iter().chain(cost).chain(walks).collect()
 }
@@ -337,18 +337,11 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     Some(headline(knob.in_all(), format!("less by {}", knob.advice.how()), &[memory]))
 }
 
-/// What its page walks cost, where they were seen and have a price.
-fn walks_headline(mine: &Entry) -> Option<Headline> {
-    let at = elapsed(ARM, TRANSLATION);
-    let cost = mine.numbers.get(at, "cost")?;
+/// What the faults or the page walks of a program cost, where that is known.
+fn cost_headline(mine: &Entry, of: [&str; 2], label: &str) -> Option<Headline> {
+    let [series, statistic] = of;
+    let at = elapsed(ARM, series);
     let share = mine.numbers.get(at, "share_of_cpu");
     let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
-    Some(headline(cost, "in address translation".to_owned(), &[share]))
-}
-
-fn cost_headline(mine: &Entry) -> Option<Headline> {
-    let cost = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
-    let share = mine.numbers.get(elapsed(ARM, ALL), "share_of_cpu");
-    let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
-    Some(headline(cost, "in page faults".to_owned(), &[share]))
+    Some(headline(mine.numbers.get(at, statistic)?, label.to_owned(), &[share]))
 }
