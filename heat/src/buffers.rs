@@ -7,13 +7,13 @@
 //! Locks are reached by calls without a name; memory with one in it is looked at no more.
 
 use std::{
-    ffi::{c_char, c_int, c_long, c_void},
-    mem, ptr,
+    ffi::{c_char, c_int, c_void},
+    ptr,
 };
 
+use pagelab_interpose::{checked, done, kernel, next, place};
+
 use crate::{
-    calls,
-    later::Later,
     places::{self, Busy},
     sampler, yard,
 };
@@ -24,13 +24,10 @@ macro_rules! reaching {
         fn $name:ident($($argument:ident: $type:ty),+) -> $answer:ty, $at:expr, $bytes:expr;
     )+) => {$(
         /// The call of this name, with what it reaches open.
-        #[unsafe(no_mangle)]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C-unwind" fn $name($($argument: $type),+) -> $answer {
-            type Call = unsafe extern "C-unwind" fn($($type),+) -> $answer;
-            static NEXT: Later = Later::new(crate::later::name(concat!(stringify!($name), "\0")));
             let _busy = Busy::with($at.addr(), $bytes);
-            // SAFETY: the loader found it by the name of this type.
-            let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.must()) };
+            let call = next!($name: fn($($type),+) -> $answer).must();
             // SAFETY: rule 1.
             unsafe { call($($argument),+) }
         }
@@ -88,13 +85,10 @@ fn anything<T>(_: *const T) -> *const T {
 macro_rules! locking {
     ($(fn $name:ident;)+) => {$(
         /// The call of this name; memory with a lock in it is left out.
-        #[unsafe(no_mangle)]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C-unwind" fn $name(lock: *mut c_void) -> c_int {
-            type Call = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
-            static NEXT: Later = Later::new(crate::later::name(concat!(stringify!($name), "\0")));
             sampler::leave_out(lock.addr());
-            // SAFETY: the loader found it by the name of this type.
-            let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.must()) };
+            let call = next!($name: fn(*mut c_void) -> c_int).must();
             // SAFETY: rule 1.
             unsafe { call(lock) }
         }
@@ -110,24 +104,24 @@ locking! {
 }
 
 /// `mprotect(2)`: what the program protects itself is looked at no more.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> c_int {
     places::forget(at.addr(), length);
-    if calls::protect(at, length, access).is_ok() { 0 } else { -1 }
+    // SAFETY: rule 1.
+    done(unsafe { kernel::protect(at.addr(), length, access) })
 }
 
 /// `madvise(2)`: some advice reaches the memory.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
     let _busy = Busy::with(at.addr(), length);
     // SAFETY: rule 1.
-    let answer = unsafe { libc::syscall(libc::SYS_madvise, at, length, c_long::from(advice)) };
-    c_int::try_from(answer).unwrap_or(-1)
+    done(unsafe { kernel::advise(at.addr(), length, advice) })
 }
 
 /// `mremap(2)`: memory that lies elsewhere is another place, which is looked at no more. The
 /// kernel moves no memory of several mappings of which one is registered for faults.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mremap(
     at: *mut c_void,
     old: usize,
@@ -139,26 +133,20 @@ unsafe extern "C" fn mremap(
     if flags & libc::MREMAP_FIXED != 0 {
         places::forget(to.addr(), new);
     }
-    let flags = c_long::from(flags);
-    let answer = yard::unregistered(at.addr(), old, || {
+    let came = yard::unregistered(at.addr(), old, || {
         // SAFETY: rule 1.
-        unsafe { libc::syscall(libc::SYS_mremap, at, old, new, flags, to) }
+        unsafe { kernel::remap(at.addr(), old, new, flags, to.addr()) }
     });
-    let at = answer as *mut c_void;
-    if at != libc::MAP_FAILED {
-        yard::mapped(at.addr(), new);
-    }
-    at
+    place(came.inspect(|at| yard::mapped(at.addr(), new)))
 }
 
 /// `sigaltstack(2)`: a signal's own stack cannot be closed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     // SAFETY: null, or the program's own.
     if let Some(stack) = unsafe { new.as_ref() } {
         places::forget(stack.ss_sp.addr(), stack.ss_size);
     }
     // SAFETY: rule 1.
-    let answer = unsafe { libc::syscall(libc::SYS_sigaltstack, new, old) };
-    c_int::try_from(answer).unwrap_or(-1)
+    done(checked(unsafe { libc::syscall(libc::SYS_sigaltstack, new, old) }).map(drop))
 }

@@ -1,4 +1,5 @@
-#![expect(unsafe_code, reason = "the edge to C; rules below")]
+#![cfg_attr(not(test), expect(unsafe_code, reason = "the edge to C; rules below"))]
+#![cfg_attr(test, expect(dead_code, reason = "a test calls no C"))]
 //! The library inside a program whose hot pages are looked for: `libpagelab_heat.so`.
 //!
 //! The one idea: the dynamic loader of glibc loads it before all others (`LD_PRELOAD`). It opens a
@@ -20,18 +21,17 @@
 //! 3. A yard has [`pagelab_sys::process::heat::HEAT_BYTES`], and is mapped for good.
 
 mod buffers;
-mod calls;
 mod descriptors;
-mod later;
 mod memory;
 mod places;
 mod sampler;
 mod signals;
+#[cfg(test)]
+mod tests;
 mod yard;
 
 /// Called when the library is loaded, before the program's first instruction.
-#[used]
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         yard::open();

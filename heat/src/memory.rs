@@ -6,13 +6,16 @@
 
 use std::{
     ffi::{c_int, c_void},
-    ptr,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::{Map, behind::BEHIND, edge::aside};
+use pagelab_interpose::{
+    Map, aside,
+    behind::{self, Beside},
+    done, kernel, malloc_calls, mmap_calls, place,
+};
 
-use crate::{calls, places, sampler, yard};
+use crate::{places, sampler, yard};
 
 const PAGE: usize = 4096;
 
@@ -24,68 +27,26 @@ pub(crate) fn look_from(least: u64) {
     LEAST.store(least, Ordering::Release);
 }
 
-fn had(at: *mut c_void, bytes: usize) -> *mut c_void {
+fn had(at: *mut c_void, bytes: usize) {
     if bytes as u64 >= LEAST.load(Ordering::Relaxed) && !at.is_null() {
         aside(|| sampler::begin(at.addr(), bytes));
     }
-    at
 }
 
-fn given_back(at: *mut c_void) {
-    // Not whole pages begin a place: the first of it lies behind the address.
-    places::forget(at.addr(), PAGE + 1);
+struct Places;
+
+impl Beside for Places {
+    fn had(at: *mut c_void, bytes: usize) {
+        had(at, bytes);
+    }
+
+    fn given_back(at: *mut c_void) {
+        // Not whole pages begin a place: the first of it lies behind the address.
+        places::forget(at.addr(), PAGE + 1);
+    }
 }
 
-/// `malloc(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    had((BEHIND.malloc)(bytes), bytes)
-}
-
-/// `calloc(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
-    had((BEHIND.calloc)(count, each), count.saturating_mul(each))
-}
-
-/// `realloc(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
-    given_back(old);
-    // SAFETY: rule 1.
-    had(unsafe { (BEHIND.realloc)(old, bytes) }, bytes)
-}
-
-/// `free(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn free(at: *mut c_void) {
-    given_back(at);
-    // SAFETY: rule 1.
-    unsafe { (BEHIND.free)(at) }
-}
-
-/// `aligned_alloc(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn aligned_alloc(to: usize, bytes: usize) -> *mut c_void {
-    had((BEHIND.aligned_alloc)(to, bytes), bytes)
-}
-
-/// `memalign(3)`.
-#[unsafe(no_mangle)]
-extern "C" fn memalign(to: usize, bytes: usize) -> *mut c_void {
-    had((BEHIND.memalign)(to, bytes), bytes)
-}
-
-/// `posix_memalign(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: usize) -> c_int {
-    // SAFETY: rule 1.
-    let answer = unsafe { (BEHIND.posix_memalign)(place, to, bytes) };
-    // SAFETY: rule 1: it was just written.
-    let at = if answer == 0 { unsafe { place.read() } } else { ptr::null_mut() };
-    had(at, bytes);
-    answer
-}
+malloc_calls!(Places);
 
 /// # Safety
 /// As `mmap(2)`.
@@ -94,51 +55,20 @@ unsafe fn mapped(map: &Map) -> *mut c_void {
         places::forget(map.address, map.length);
     }
     // SAFETY: rule 1.
-    let at = unsafe { calls::map(map) };
-    let is_plain = map.is_used() && map.access == libc::PROT_READ | libc::PROT_WRITE;
-    if at != libc::MAP_FAILED {
+    place(unsafe { kernel::map(map) }.inspect(|at| {
         yard::mapped(at.addr(), map.length);
-        if is_plain {
-            had(at, map.length);
+        if map.is_used() && map.access == kernel::USABLE {
+            had(*at, map.length);
         }
-    }
-    at
+    }))
 }
 
-/// `mmap(2)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn mmap(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
-    // SAFETY: rule 1.
-    unsafe { mapped(&map) }
-}
-
-/// `mmap(2)` as programs call it that were built for large files.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn mmap64(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
-    // SAFETY: rule 1.
-    unsafe { mapped(&map) }
-}
+mmap_calls!(mapped);
 
 /// `munmap(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
     places::forget(at.addr(), length);
     // SAFETY: rule 1.
-    unsafe { calls::unmap(at, length) }
+    done(unsafe { kernel::unmap(at.addr(), length) })
 }

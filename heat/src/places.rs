@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "closes memory of the program; the rules are in lib.rs")]
 //! Memory of the program that is looked at for loads, and the window of it that is closed now.
 //!
 //! The one idea: there is one window at a time, one thread that closes it, and everybody may open
@@ -6,12 +7,11 @@
 //! waits for nobody, so this ends from a signal handler too.
 
 use std::{
-    ffi::{c_int, c_void},
-    ptr,
+    ffi::c_int,
     sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst},
 };
 
-use crate::calls;
+use pagelab_interpose::kernel;
 
 const PAGE: usize = 4096;
 /// Places that are looked at; further memory is not.
@@ -55,8 +55,8 @@ static STRAY: AtomicUsize = AtomicUsize::new(0);
 static STRAYS: AtomicU32 = AtomicU32::new(0);
 
 fn protect(from: usize, to: usize, access: c_int) -> bool {
-    let at: *mut c_void = ptr::with_exposed_provenance_mut(from);
-    calls::protect(at, to - from, access).is_ok()
+    // SAFETY: memory that is opened and closed here again, which nothing of ours points into.
+    unsafe { kernel::protect(from, to - from, access) }.is_ok()
 }
 
 /// The program has memory: whole pages of it, whether there was room to note it.
@@ -272,7 +272,7 @@ fn whole(from: usize, to: usize) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagelab_sys::process::preload::Map;
+    use crate::tests::{is_readable, map_new};
 
     /// Tests share the window, which is their process's: its threads (`cargo test`) take turns, and
     /// a process of its own (`cargo nextest`) has its own.
@@ -282,16 +282,11 @@ mod tests {
     }
 
     fn memory(pages: usize) -> usize {
-        let length = pages * PAGE;
-        let (access, flags) = (OPEN, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let map = Map { address: 0, length, access, flags, file: -1, offset: 0 };
-        calls::map_new(&map).expose_provenance()
+        map_new(pages * PAGE).expose_provenance()
     }
 
-    /// Whether the kernel reaches a page: a pipe takes a byte of it or refuses.
     fn is_open(at: usize) -> bool {
-        let from = ptr::with_exposed_provenance(at);
-        calls::is_readable(from)
+        is_readable(std::ptr::with_exposed_provenance(at))
     }
 
     #[test]

@@ -7,17 +7,15 @@
 //! more. A fork finds the window open and leaves the child alone: it has no such thread.
 
 use std::{
-    ffi::{c_long, c_void},
-    mem, ptr,
+    ffi::c_void,
+    ptr,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::{
-    heat::{Kind, Of},
-    preload::Map,
-};
+use pagelab_interpose::{self as interpose, Map, kernel};
+use pagelab_sys::process::heat::{Kind, Of};
 
-use crate::{calls, places, signals, yard};
+use crate::{places, signals, yard};
 
 const PAGE: usize = 4096;
 /// Pages of a window, at least and at most: each page that is touched in one is a map for as long,
@@ -37,7 +35,7 @@ const ROUNDS: u32 = 200;
 /// else than a processor.
 const IDLE_ROUNDS: u32 = 10;
 /// Between two looks whether a sweep is asked for.
-const PAUSE_NS: u64 = 10_000_000;
+const PAUSE_NS: i64 = 10_000_000;
 /// How often a window is tried that was opened by somebody.
 const TRIES: usize = 3;
 
@@ -101,64 +99,33 @@ fn stack(attributes: &mut libc::pthread_attr_t) -> Option<(*mut c_void, usize)> 
     // A page on either side that nobody reaches.
     let length = bytes + 2 * PAGE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-    let access = libc::PROT_NONE;
     // SAFETY: nothing lies there.
-    let at = unsafe { calls::map(&Map { address: 0, length, access, flags, file: -1, offset: 0 }) };
-    if at == libc::MAP_FAILED {
-        return None;
-    }
+    let at = unsafe { kernel::map(&Map::new(length, libc::PROT_NONE, flags)) }.ok()?;
     let stack = at.wrapping_byte_add(PAGE);
-    let advice = c_long::from(libc::MADV_NOHUGEPAGE);
     // SAFETY: the map that was just made. A kernel without huge pages refuses, and needs it not.
-    unsafe { libc::syscall(libc::SYS_madvise, at, length, advice) };
-    let is_open = calls::protect(stack, bytes, libc::PROT_READ | libc::PROT_WRITE).is_ok();
+    let _ = unsafe { kernel::advise(at.addr(), length, libc::MADV_NOHUGEPAGE) };
+    // SAFETY: the same map.
+    let is_open = unsafe { kernel::protect(stack.addr(), bytes, kernel::USABLE) }.is_ok();
     // SAFETY: the same map, of which all but the ends is open, for as long as the process is there.
     if is_open && unsafe { libc::pthread_attr_setstack(attributes, stack, bytes) } == 0 {
         return Some((at, length));
     }
-    // SAFETY: the same map, which nothing has used.
-    unsafe { calls::unmap(at, length) };
+    kernel::forgotten(at.addr(), length);
     None
 }
 
 fn start() -> bool {
-    // SAFETY: the attributes of a thread are plain numbers.
-    let mut attributes: libc::pthread_attr_t = unsafe { mem::zeroed() };
-    // SAFETY: fills them.
-    if unsafe { libc::pthread_attr_init(&raw mut attributes) } != 0 {
-        return false;
+    let mut own = None;
+    let prepare = |attributes: &mut libc::pthread_attr_t| {
+        own = stack(attributes);
+        own.is_some()
+    };
+    // SAFETY: `run` takes nothing, and the stack is its own for as long as the process is there.
+    let is_started = unsafe { interpose::start(prepare, run, ptr::null_mut()) };
+    if let Some((at, length)) = own.filter(|_| !is_started) {
+        kernel::forgotten(at.addr(), length);
     }
-    let stack = stack(&mut attributes);
-    let is_started = stack.is_some_and(|(at, length)| {
-        let is_started = start_with(&attributes);
-        if !is_started {
-            // SAFETY: no thread has it.
-            unsafe { calls::unmap(at, length) };
-        }
-        is_started
-    });
-    // SAFETY: they were filled above.
-    unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
     is_started
-}
-
-fn start_with(attributes: &libc::pthread_attr_t) -> bool {
-    // SAFETY: a set is a plain array of words.
-    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { mem::zeroed() };
-    let mut thread: libc::pthread_t = 0;
-    // SAFETY: fills one set.
-    unsafe { libc::sigfillset(&raw mut all) };
-    // SAFETY: reads one set and fills the other; a thread inherits what is blocked.
-    unsafe { signals::mask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
-    // SAFETY: `run` takes nothing, and ends with the process.
-    let failed = unsafe { libc::pthread_create(&raw mut thread, attributes, run, ptr::null_mut()) };
-    if failed == 0 {
-        // SAFETY: it was just made, and nobody joins it.
-        unsafe { libc::pthread_detach(thread) };
-    }
-    // SAFETY: reads one set.
-    unsafe { signals::mask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
-    failed == 0
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
@@ -170,9 +137,14 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             done = asked;
             yard::set(Of::Swept, asked);
         } else {
-            calls::sleep_ns(PAUSE_NS);
+            kernel::sleep_ns(PAUSE_NS);
         }
     }
+}
+
+/// Nanoseconds that all threads of this process have computed for.
+fn computed_ns() -> u64 {
+    kernel::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Looks at all places once.
@@ -198,14 +170,14 @@ fn sweep() {
 /// Closes a window for a moment; whether nobody but those who touched it opened it.
 fn is_looked_at(number: usize, start: usize, from: usize, to: usize) -> bool {
     if !places::close(number, start, from, to) {
-        calls::sleep_ns(ROUND_NS);
+        kernel::sleep_ns(ROUND_NS.cast_signed());
         return false;
     }
-    let (mut seen, begun) = (places::seen(), calls::computed_ns());
+    let (mut seen, begun) = (places::seen(), computed_ns());
     let (mut since, mut last, mut idle) = (begun, begun, 0);
     for _ in 0..ROUNDS {
-        calls::sleep_ns(ROUND_NS);
-        let (seen_now, now) = (places::seen(), calls::computed_ns());
+        kernel::sleep_ns(ROUND_NS.cast_signed());
+        let (seen_now, now) = (places::seen(), computed_ns());
         idle = if now - last < ROUND_NS / 10 { idle + 1 } else { 0 };
         last = now;
         if seen_now != seen {
@@ -221,11 +193,12 @@ fn is_looked_at(number: usize, start: usize, from: usize, to: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{mem, path::Path};
 
     use pagelab_sys::machine::proc;
 
     use super::*;
+    use crate::tests::is_readable;
 
     #[test]
     fn the_stack_has_no_huge_pages_and_nothing_beside_it() {
@@ -234,7 +207,7 @@ mod tests {
         // SAFETY: fills them.
         assert_eq!(unsafe { libc::pthread_attr_init(&raw mut attributes) }, 0);
         let (at, length) = stack(&mut attributes).unwrap();
-        let is_open = |offset| calls::is_readable(at.wrapping_byte_add(offset));
+        let is_open = |offset| is_readable(at.wrapping_byte_add(offset));
         let ends = [0, PAGE, length - 2 * PAGE, length - PAGE];
         assert_eq!(ends.map(is_open), [false, true, true, false]);
         if Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
@@ -242,8 +215,7 @@ mod tests {
             let own = |one: &proc::Mapping<'_>| one.range.start == (at.addr() + PAGE) as u64;
             assert!(proc::mappings(&smaps).find(own).unwrap().has("VmFlags", "nh"));
         }
-        // SAFETY: no thread has it.
-        unsafe { calls::unmap(at, length) };
+        kernel::forgotten(at.addr(), length);
         // SAFETY: they were filled above.
         unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
     }

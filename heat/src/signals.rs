@@ -12,18 +12,17 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{heat::Kind, preload::edge::aside};
+use pagelab_interpose::{Next, aside, next};
+use pagelab_sys::process::heat::Kind;
 
-use crate::{later::Later, places, yard};
+use crate::{places, yard};
 
-type Action = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
-type Signal = unsafe extern "C" fn(c_int, libc::sighandler_t) -> libc::sighandler_t;
-type Mask = unsafe extern "C" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
+type Mask = unsafe extern "C-unwind" fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int;
 
-static ACTION: Later = Later::new(c"sigaction");
-static SIGNAL: Later = Later::new(c"signal");
-static THREADS: Later = Later::new(c"pthread_sigmask");
-static PROCESS: Later = Later::new(c"sigprocmask");
+/// `pthread_sigmask(3)` as the program had it.
+fn threads() -> &'static Next<Mask> {
+    next!(pthread_sigmask: fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int)
+}
 
 /// What the program has set, a place for each time; the last ones are kept.
 const KEPT: usize = 64;
@@ -82,11 +81,10 @@ unsafe fn real_action(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    let Some(next) = ACTION.find() else { return -1 };
-    // SAFETY: the loader found it by the name of this type.
-    let call = unsafe { mem::transmute::<*mut c_void, Action>(next) };
+    let next =
+        next!(sigaction: fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int).find();
     // SAFETY: the caller's.
-    unsafe { call(signal, new, old) }
+    next.map_or(-1, |call| unsafe { call(signal, new, old) })
 }
 
 static TAKEN: AtomicI32 = AtomicI32::new(0);
@@ -161,7 +159,7 @@ unsafe fn forward(signal: c_int, about: *mut libc::siginfo_t, context: *mut c_vo
     }
     let mut before = set_of(0);
     // SAFETY: reads one set and fills the other.
-    unsafe { mask(libc::SIG_BLOCK, &raw const action.sa_mask, &raw mut before) };
+    unsafe { masked(threads(), libc::SIG_BLOCK, &raw const action.sa_mask, &raw mut before) };
     if action.sa_flags & libc::SA_SIGINFO != 0 {
         // SAFETY: the program set it as one that takes three arguments.
         let handler = unsafe { mem::transmute::<usize, WithInfo>(action.sa_sigaction) };
@@ -172,35 +170,19 @@ unsafe fn forward(signal: c_int, about: *mut libc::siginfo_t, context: *mut c_vo
         handler(signal);
     }
     // SAFETY: reads one set.
-    unsafe { mask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
-}
-
-/// `pthread_sigmask(3)` as the program had it.
-///
-/// # Safety
-/// As the call.
-pub(crate) unsafe fn mask(
-    how: c_int,
-    new: *const libc::sigset_t,
-    old: *mut libc::sigset_t,
-) -> c_int {
-    // SAFETY: as the call.
-    unsafe { masked(&THREADS, how, new, old) }
+    unsafe { masked(threads(), libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
 }
 
 /// # Safety
 /// As the call.
 unsafe fn masked(
-    by: &Later,
+    by: &Next<Mask>,
     how: c_int,
     new: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
-    let Some(next) = by.find() else { return -1 };
-    // SAFETY: the loader found it by the name of this type.
-    let call = unsafe { mem::transmute::<*mut c_void, Mask>(next) };
     // SAFETY: the caller's.
-    unsafe { call(how, new, old) }
+    by.find().map_or(-1, |call| unsafe { call(how, new, old) })
 }
 
 /// Sets a mask, without our signal where it would be blocked.
@@ -208,7 +190,7 @@ unsafe fn masked(
 /// # Safety
 /// As the call.
 unsafe fn without_ours(
-    by: &Later,
+    by: &Next<Mask>,
     how: c_int,
     new: *const libc::sigset_t,
     old: *mut libc::sigset_t,
@@ -225,29 +207,30 @@ unsafe fn without_ours(
 }
 
 /// `pthread_sigmask(3)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn pthread_sigmask(
     how: c_int,
     new: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
     // SAFETY: rule 1.
-    unsafe { without_ours(&THREADS, how, new, old) }
+    unsafe { without_ours(threads(), how, new, old) }
 }
 
 /// `sigprocmask(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn sigprocmask(
     how: c_int,
     new: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
+    let by = next!(sigprocmask: fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int);
     // SAFETY: rule 1.
-    unsafe { without_ours(&PROCESS, how, new, old) }
+    unsafe { without_ours(by, how, new, old) }
 }
 
 /// `sigaction(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn sigaction(
     signal: c_int,
     new: *const libc::sigaction,
@@ -280,7 +263,7 @@ unsafe extern "C" fn sigaction(
 }
 
 /// `signal(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
     if signal == libc::SIGSEGV && is_ours() {
         let before = theirs().sa_sigaction;
@@ -290,9 +273,7 @@ unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc:
         keep(&action);
         return before;
     }
-    let Some(next) = SIGNAL.find() else { return libc::SIG_ERR };
-    // SAFETY: the loader found it by the name of this type.
-    let call = unsafe { mem::transmute::<*mut c_void, Signal>(next) };
+    let next = next!(signal: fn(c_int, libc::sighandler_t) -> libc::sighandler_t).find();
     // SAFETY: rule 1.
-    unsafe { call(signal, handler) }
+    next.map_or(libc::SIG_ERR, |call| unsafe { call(signal, handler) })
 }

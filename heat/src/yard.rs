@@ -7,31 +7,33 @@
 use std::{
     ffi::c_int,
     ops::Range,
-    sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    heat::{
-        ENTRY_WORDS, HEAT, HEAT_BYTES, Head, Kind, Of, RING, RING_AT, ROW_WORDS, ROWS, ROWS_AT,
-        SPARE, WORDS, descriptor, entry, release,
-    },
-    preload::edge::{Words, aside, process},
+use pagelab_interpose::{
+    CounterPage, aside,
+    kernel::{self, process},
+    userfaultfd as faults,
+};
+use pagelab_sys::process::heat::{
+    ENTRY_WORDS, HEAT, HEAT_BYTES, Head, Kind, Of, RING, RING_AT, ROW_WORDS, ROWS, ROWS_AT, SPARE,
+    WORDS, entry,
 };
 
-use crate::calls;
-
-static YARD: Words<WORDS> = Words::new();
+static YARD: CounterPage<WORDS> = CounterPage::new();
 /// Where the words of this program's row begin; 0 before it has one.
 static ROW: AtomicUsize = AtomicUsize::new(0);
 /// The descriptor of faults, and the process whose memory it is of: a child that was forked has
 /// it, too, and memory that is not registered. -1 for none.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
-static OWNER: AtomicU64 = AtomicU64::new(0);
+static OWNER: AtomicU32 = AtomicU32::new(0);
 /// A call waits in so many steps of this length for a watcher that registers memory, which takes
 /// one call; then that watcher was killed or stopped in the middle.
 const WAITS: u32 = 5000;
-const WAIT_NS: u64 = 100_000;
+const WAIT_NS: i64 = 100_000;
 const PAGE: usize = 4096;
+/// The descriptor has a number that is in no program's way.
+const HIGH: c_int = 700;
 const HUGE: usize = 2 << 20;
 
 /// Opens the yard that the environment names, and takes a row.
@@ -43,15 +45,17 @@ pub(crate) fn open() {
     let nth = yard[Head::Programs as usize].fetch_add(1, Ordering::AcqRel);
     let Some(nth) = usize::try_from(nth).ok().filter(|nth| *nth < ROWS) else { return };
     ROW.store(ROWS_AT + nth * ROW_WORDS, Ordering::Release);
-    match descriptor() {
-        Ok(number) => {
+    let features = faults::PAGEFAULT_FLAG_WP | faults::WP_ASYNC | faults::WP_UNPOPULATED;
+    match faults::open(faults::USER_MODE_ONLY, features) {
+        Ok(file) => {
+            let number = kernel::moved_to(file, HIGH);
             OWNER.store(process(), Ordering::Relaxed);
             DESCRIPTOR.store(number, Ordering::Release);
             set(Of::Descriptor, u64::from(number.unsigned_abs()) + 1);
         }
         Err(errno) => set(Of::Errno, errno.unsigned_abs().into()),
     }
-    set(Of::Pid, process());
+    set(Of::Pid, process().into());
 }
 
 /// From how many bytes on memory is to be looked at for loads, where this program has a row.
@@ -86,7 +90,7 @@ impl Calling {
         calls.fetch_add(1, Ordering::SeqCst);
         let mut waits = 0;
         while registering.load(Ordering::SeqCst) != 0 && waits < WAITS {
-            aside(|| calls::sleep_ns(WAIT_NS));
+            aside(|| kernel::sleep_ns(WAIT_NS));
             waits += 1;
         }
         if waits == WAITS {
@@ -96,7 +100,8 @@ impl Calling {
     }
 
     fn release(&self, range: Range<usize>) -> bool {
-        aside(|| release(self.descriptor, range))
+        let range = range.start / PAGE * PAGE..range.end.saturating_add(PAGE - 1) / PAGE * PAGE;
+        aside(|| faults::release(self.descriptor, &range)).is_ok()
     }
 }
 
@@ -136,10 +141,8 @@ pub(crate) fn mapped(at: usize, length: usize) {
 /// Sets a word of the row.
 pub(crate) fn set(which: Of, value: u64) {
     let row = ROW.load(Ordering::Acquire);
-    if row != 0
-        && let Some(yard) = YARD.get()
-    {
-        yard[row + which as usize].store(value, Ordering::Release);
+    if row != 0 {
+        YARD.set(row + which as usize, value);
     }
 }
 
@@ -161,8 +164,8 @@ pub(crate) fn say(kind: Kind, address: usize, pages: usize) {
     }
     let nth = word(Head::Begun).fetch_add(1, Ordering::AcqRel);
     let slot = usize::try_from(nth % RING as u64).unwrap_or(0);
-    let [pid, pages] = [process(), pages as u64].map(|n| u32::try_from(n).unwrap_or(0));
-    let [first, second] = entry(kind, address as u64, pages, pid);
+    let pages = u32::try_from(pages).unwrap_or(0);
+    let [first, second] = entry(kind, address as u64, pages, process());
     let at = RING_AT + slot * ENTRY_WORDS;
     yard[at + 1].store(second, Ordering::Relaxed);
     yard[at].store(first, Ordering::Release);

@@ -1,4 +1,5 @@
-#![expect(unsafe_code, reason = "the edge to C; rules below")]
+#![cfg_attr(not(test), expect(unsafe_code, reason = "the edge to C; rules below"))]
+#![cfg_attr(test, expect(dead_code, reason = "a test calls no C"))]
 //! The library that stands before a program's own calls for memory: `libpagelab_preload.so`.
 //!
 //! The one idea: the dynamic loader of glibc finds `mmap`, `shmget`, `ftruncate` and malloc here
@@ -21,33 +22,36 @@
 //! 2. What is done beside a call leaves `errno` as the call left it.
 //! 3. A sheet is [`pagelab_sys::process::preload::SHEET_BYTES`] long, and mapped for good.
 
-mod calls;
 mod log;
 mod maps;
 mod pool;
-mod sheet;
 mod site;
 mod units;
 
 use std::{
-    ffi::{c_int, c_void},
+    ffi::c_int,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::{Map, ORDERS, Order, Orders};
+use pagelab_interpose::{CounterPage, Errno, mmap_calls, variable};
+use pagelab_sys::process::preload::{Counted, ORDERS, Order, Orders, SHEET, SHEET_BYTES};
+
+/// The counts, as [`pagelab_sys::process::preload::Counts`] reads them.
+static COUNTS: CounterPage<{ Counted::ALL.len() }> = CounterPage::new();
 
 /// From how many bytes on each order holds; before they are read there are none.
 static FROM: [AtomicU64; Order::ALL.len()] = [const { AtomicU64::new(u64::MAX) }; Order::ALL.len()];
 
 /// Called when the library is loaded, before the program's first instruction.
-#[used]
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
-        if let Some(text) = calls::variable(ORDERS) {
+        if let Some(text) = variable(ORDERS) {
             follow(Orders::parse(text.to_bytes()));
         }
-        sheet::open();
+        if COUNTS.open(SHEET, SHEET_BYTES) {
+            count(Counted::Programs, 1);
+        }
         log::open();
         let least = Order::OF_UNITS.map(|order| FROM[order as usize].load(Ordering::Relaxed));
         units::follow(least.into_iter().min().unwrap_or(u64::MAX));
@@ -63,6 +67,22 @@ fn follow(orders: Orders) {
     }
 }
 
+/// Counts something.
+fn count(counted: Counted, more: usize) {
+    COUNTS.add(counted as usize, more as u64);
+}
+
+/// Counts what came of an order: so many bytes, or a refusal.
+fn count_result(came: Result<usize, Errno>) {
+    match came {
+        Ok(bytes) => count(Counted::Bytes, bytes),
+        Err(errno) => {
+            count(Counted::Refused, 1);
+            COUNTS.set(Counted::Errno as usize, errno.unsigned_abs().into());
+        }
+    }
+}
+
 /// Whether something is ordered for so many bytes.
 fn is_ordered(order: Order, bytes: usize) -> bool {
     bytes as u64 >= FROM[order as usize].load(Ordering::Relaxed)
@@ -74,50 +94,22 @@ fn pool_page(bytes: usize) -> Option<usize> {
     if bytes as u64 >= page { usize::try_from(page).ok() } else { None }
 }
 
-/// `mmap(2)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn mmap(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
-    // SAFETY: rule 1.
-    unsafe { maps::made(&map) }
-}
-
-/// `mmap(2)` as programs call it that were built for large files.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn mmap64(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
-    // SAFETY: rule 1.
-    unsafe { maps::made(&map) }
-}
+mmap_calls!(maps::made);
 
 /// `shmget(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn shmget(key: c_int, size: usize, flags: c_int) -> c_int {
     pool::segment(key, size, flags)
 }
 
 /// `ftruncate(2)`: how a file in memory gets its size.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn ftruncate(file: c_int, size: i64) -> c_int {
     pool::sized(file, size)
 }
 
 /// The same for programs that were built for large files.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn ftruncate64(file: c_int, size: i64) -> c_int {
     pool::sized(file, size)
 }

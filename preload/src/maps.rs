@@ -6,16 +6,14 @@
 //! first, and had as it was asked for where there are none.
 
 use std::{
-    ffi::c_void,
+    ffi::{c_int, c_void},
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::{Counted, Map, Order, log::Way};
+use pagelab_interpose::{Errno, Map, aside, kernel, place};
+use pagelab_sys::process::preload::{Counted, Order, log::Way};
 
-use crate::{
-    calls::{self, Errno},
-    is_ordered, pool_page, sheet, units,
-};
+use crate::{count, count_result, is_ordered, pool_page, units};
 
 /// Shared anonymous memory that lies anywhere, in whole pages of so many bytes, and is no address
 /// space that is set aside: what is of the pool can be cut at its pages only.
@@ -33,27 +31,26 @@ fn is_shared(map: &Map, page: usize) -> bool {
 /// As `mmap(2)`.
 pub(crate) unsafe fn made(map: &Map) -> *mut c_void {
     let page = pool_page(map.length).filter(|page| is_shared(map, *page));
-    if let Some(at) = page.and_then(|page| calls::aside(|| in_pool(map, page))) {
+    if let Some(at) = page.and_then(|page| aside(|| in_pool(map, page))) {
         return at;
     }
     // SAFETY: rule 1.
-    let at = unsafe { calls::map(map, map.flags) };
+    let at = place(unsafe { kernel::map(map) });
     if at != libc::MAP_FAILED {
-        calls::aside(|| follow(map, at));
+        aside(|| follow(map, at));
     }
     at
 }
 
 /// Shared memory in pages of the pool; all of them are reserved, or there is none.
 fn in_pool(map: &Map, page: usize) -> Option<*mut c_void> {
-    sheet::add(Counted::Asked, 1);
+    count(Counted::Asked, 1);
     let size = page.trailing_zeros().cast_signed() << libc::MAP_HUGE_SHIFT;
     let flags = (map.flags & !libc::MAP_NORESERVE) | libc::MAP_HUGETLB | size;
     // SAFETY: no address is asked for, so nothing lies there.
-    let at = unsafe { calls::map(map, flags) };
-    let came = if at == libc::MAP_FAILED { Err(calls::errno()) } else { Ok(map.length) };
-    sheet::note(came);
-    came.is_ok().then_some(at)
+    let came = unsafe { kernel::map(&Map { flags, ..*map }) };
+    count_result(came.map(|_| map.length));
+    came.ok()
 }
 
 /// Does what is ordered for memory that was mapped.
@@ -63,13 +60,13 @@ fn follow(map: &Map, at: *mut c_void) {
         units::begin(Way::Map, at, length);
     }
     if is_ordered(Order::Huge, length) && map.is_own() {
-        sheet::add(Counted::Asked, 1);
-        sheet::note(calls::advise(at, length, libc::MADV_HUGEPAGE).map(|()| length));
+        count(Counted::Asked, 1);
+        count_result(advise(at, length, libc::MADV_HUGEPAGE).map(|()| length));
     }
     let collapsed = is_ordered(Order::Collapse, length);
     if (is_ordered(Order::Populate, length) || collapsed) && map.is_used() && is_room(length) {
-        sheet::add(Counted::Asked, 1);
-        sheet::note(present(at, length, collapsed).map(|()| length));
+        count(Counted::Asked, 1);
+        count_result(present(at, length, collapsed).map(|()| length));
     }
 }
 
@@ -78,27 +75,26 @@ fn follow(map: &Map, at: *mut c_void) {
 fn is_room(length: usize) -> bool {
     static POPULATED: AtomicU64 = AtomicU64::new(0);
     let before = POPULATED.fetch_add(length as u64, Ordering::Relaxed);
-    before.saturating_add(length as u64) <= calls::memory_bytes() / 2
+    before.saturating_add(length as u64) <= kernel::memory_bytes() / 2
 }
 
 /// Makes memory present, in huge pages where that was ordered.
 fn present(at: *mut c_void, length: usize, collapsed: bool) -> Result<(), Errno> {
-    calls::advise(at, length, libc::MADV_POPULATE_WRITE)?;
-    if collapsed { calls::advise(at, length, libc::MADV_COLLAPSE) } else { Ok(()) }
+    advise(at, length, libc::MADV_POPULATE_WRITE)?;
+    if collapsed { advise(at, length, libc::MADV_COLLAPSE) } else { Ok(()) }
+}
+
+/// Advises the kernel.
+pub(crate) fn advise(at: *mut c_void, length: usize, advice: c_int) -> Result<(), Errno> {
+    // SAFETY: no advice that is given here changes what memory holds.
+    unsafe { kernel::advise(at.addr(), length, advice) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const USED: Map = Map {
-        address: 0,
-        length: 4 << 20,
-        access: libc::PROT_READ | libc::PROT_WRITE,
-        flags: libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        file: -1,
-        offset: 0,
-    };
+    const USED: Map = Map::new(4 << 20, kernel::USABLE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
 
     #[test]
     fn shared_memory_is_of_the_pool_in_whole_pages_and_anywhere() {
@@ -116,11 +112,9 @@ mod tests {
     #[test]
     fn memory_is_made_present_and_a_range_that_is_not_mapped_is_refused() {
         // SAFETY: a new place, which the kernel chooses.
-        let at = unsafe { calls::map(&USED, USED.flags) };
-        assert_ne!(at, libc::MAP_FAILED);
+        let at = unsafe { kernel::map(&USED) }.unwrap();
         assert_eq!(present(at, USED.length, false), Ok(()));
-        // SAFETY: it was mapped above, and nothing points into it.
-        unsafe { calls::unmap(at, USED.length) };
+        kernel::forgotten(at.addr(), USED.length);
         // Its place may be another thread's by now; below `vm.mmap_min_addr` there is never a page.
         assert_eq!(present(std::ptr::without_provenance_mut(4096), 4096, false), Err(libc::ENOMEM));
     }

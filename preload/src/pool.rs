@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "a map that is made and taken back; the rules are in lib.rs")]
 //! Shared memory in pages of the hugetlb pool: segments of System V and files in memory.
 //!
 //! The one idea: all pages are reserved when the memory gets its size, or the program gets what it
@@ -7,14 +6,12 @@
 //! Whoever mapped it before, or has it by another descriptor, keeps the old one, and files of the
 //! pool cannot be written: docs/try.md says so, and the rung is asked for by whoever knows.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 
+use pagelab_interpose::{Errno, aside, done, kernel, number};
 use pagelab_sys::process::preload::Counted;
 
-use crate::{
-    calls::{self, Errno},
-    pool_page, sheet,
-};
+use crate::{count, count_result, pool_page};
 
 /// How the kernel shows a file in memory, and what it adds while it has no name.
 const LINK: &[u8] = b"/memfd:";
@@ -31,34 +28,34 @@ pub(crate) fn segment(key: c_int, size: usize, flags: c_int) -> c_int {
         // Its pages have to be there when they are touched; one that is there is what it is.
         let alone = if key == libc::IPC_PRIVATE { 0 } else { libc::IPC_EXCL };
         let wanted = (flags & !libc::SHM_NORESERVE) | libc::SHM_HUGETLB | pages | alone;
-        let came = calls::aside(|| calls::segment(key, size, wanted));
+        let came = aside(|| kernel::segment(key, size, wanted));
         if came != Err(libc::EEXIST) {
-            sheet::add(Counted::Asked, 1);
-            sheet::note(came.map(|_| size));
+            count(Counted::Asked, 1);
+            count_result(came.map(|_| size));
         }
         if let Ok(segment) = came {
             return segment;
         }
     }
-    calls::segment(key, size, flags).unwrap_or(-1)
+    number(kernel::segment(key, size, flags))
 }
 
 /// `ftruncate(2)`, by a file of the pool where that is ordered.
 pub(crate) fn sized(file: c_int, size: i64) -> c_int {
     let bytes = usize::try_from(size).unwrap_or(0);
     if let Some(page) = pool_page(bytes).filter(|page| bytes.is_multiple_of(*page)) {
-        let is_done = calls::aside(|| {
+        let is_done = aside(|| {
             let fresh = Fresh::of(file)?;
-            sheet::add(Counted::Asked, 1);
+            count(Counted::Asked, 1);
             let came = fresh.in_pool(file, bytes, page);
-            sheet::note(came.map(|()| bytes));
+            count_result(came.map(|()| bytes));
             came.ok()
         });
         if is_done.is_some() {
             return 0;
         }
     }
-    if calls::truncate(file, size).is_ok() { 0 } else { -1 }
+    done(kernel::truncate(file, size))
 }
 
 /// A file in memory that has no size yet.
@@ -72,20 +69,20 @@ impl Fresh {
     fn of(file: c_int) -> Option<Self> {
         let mut fresh = Self { link: [0; LINK_BYTES], flags: 0 };
         let path = Path::of(file);
-        let length = calls::link(path.text()?, &mut fresh.link).ok()?;
+        let length = kernel::link(path.text()?, &mut fresh.link);
         let name = fresh.link.get(..length)?.strip_prefix(LINK)?.strip_suffix(DELETED)?;
         let end = LINK.len() + name.len();
         *fresh.link.get_mut(end)? = 0;
-        fresh.flags = match calls::flags(file, libc::F_GET_SEALS).ok()? {
+        fresh.flags = match kernel::flags(file, libc::F_GET_SEALS).ok()? {
             0 => libc::MFD_ALLOW_SEALING,
             libc::F_SEAL_SEAL => 0,
             // Somebody says already what it may become.
             _ => return None,
         };
-        if calls::flags(file, libc::F_GETFD).ok()? & libc::FD_CLOEXEC != 0 {
+        if kernel::flags(file, libc::F_GETFD).ok()? & libc::FD_CLOEXEC != 0 {
             fresh.flags |= libc::MFD_CLOEXEC;
         }
-        (calls::size(file).ok()? == 0).then_some(fresh)
+        (kernel::size(file) == Ok(0)).then_some(fresh)
     }
 
     /// Puts a file of the pool in its place, of which every page is reserved.
@@ -93,10 +90,10 @@ impl Fresh {
         let name = self.link.get(LINK.len()..).and_then(|n| CStr::from_bytes_until_nul(n).ok());
         let pages = page.trailing_zeros() << libc::MAP_HUGE_SHIFT;
         let wanted = self.flags | libc::MFD_HUGETLB | pages;
-        let new = calls::file_in_memory(name.unwrap_or(c"pool"), wanted)?;
+        let new = kernel::file_in_memory(name.unwrap_or(c"pool"), wanted)?;
         let close_on_exec = if self.flags & libc::MFD_CLOEXEC == 0 { 0 } else { libc::O_CLOEXEC };
-        let came = reserve(new, bytes).and_then(|()| calls::replace(file, new, close_on_exec));
-        calls::close(new);
+        let came = reserve(new, bytes).and_then(|()| kernel::replace(file, new, close_on_exec));
+        kernel::close(new);
         came
     }
 }
@@ -104,10 +101,8 @@ impl Fresh {
 /// Gives a file of the pool its size and all of its pages: who maps a whole file reserves them for
 /// it, and it keeps them when the map is gone.
 fn reserve(file: c_int, bytes: usize) -> Result<(), Errno> {
-    calls::truncate(file, i64::try_from(bytes).unwrap_or(i64::MAX))?;
-    let at: *mut c_void = calls::shared(file, bytes)?;
-    // SAFETY: it was made here, and nobody has seen it.
-    unsafe { calls::unmap(at, bytes) };
+    kernel::truncate(file, i64::try_from(bytes).unwrap_or(i64::MAX))?;
+    kernel::forgotten(kernel::shared(file, bytes)?.addr(), bytes);
     Ok(())
 }
 
@@ -139,6 +134,8 @@ impl Path {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_interpose::errno;
+
     use super::*;
 
     #[test]
@@ -152,23 +149,23 @@ mod tests {
 
     #[test]
     fn a_file_in_memory_is_fresh_until_it_has_a_size() {
-        let file = calls::file_in_memory(c"a name", libc::MFD_CLOEXEC).unwrap();
+        let file = kernel::file_in_memory(c"a name", libc::MFD_CLOEXEC).unwrap();
         let fresh = Fresh::of(file).unwrap();
         assert_eq!(fresh.flags, libc::MFD_CLOEXEC);
         assert!(fresh.link.starts_with(b"/memfd:a name\0"));
-        assert_eq!(calls::truncate(file, 4096), Ok(()));
+        assert_eq!(kernel::truncate(file, 4096), Ok(()));
         assert!(Fresh::of(file).is_none());
-        calls::close(file);
+        kernel::close(file);
         // No number that another thread may have been given.
         assert!(Fresh::of(c_int::MAX).is_none() && Fresh::of(0).is_none());
     }
 
     #[test]
     fn without_orders_a_call_is_the_kernels() {
-        let file = calls::file_in_memory(c"plain", 0).unwrap();
-        assert_eq!((sized(file, 4 << 20), calls::size(file)), (0, Ok(4 << 20)));
-        assert_eq!((sized(file, -1), calls::errno()), (-1, libc::EINVAL));
-        calls::close(file);
-        assert_eq!((segment(libc::IPC_PRIVATE, 0, 0o600), calls::errno()), (-1, libc::EINVAL));
+        let file = kernel::file_in_memory(c"plain", 0).unwrap();
+        assert_eq!((sized(file, 4 << 20), kernel::size(file)), (0, Ok(4 << 20)));
+        assert_eq!((sized(file, -1), errno()), (-1, libc::EINVAL));
+        kernel::close(file);
+        assert_eq!((segment(libc::IPC_PRIVATE, 0, 0o600), errno()), (-1, libc::EINVAL));
     }
 }

@@ -11,9 +11,10 @@ use std::{
     sync::atomic::{AtomicPtr, AtomicU64, Ordering},
 };
 
+use pagelab_interpose::kernel;
 use pagelab_sys::process::preload::log::{Entry, PATH_BYTES, Site, module};
 
-use crate::{calls, log};
+use crate::log;
 
 /// As glibc writes it, and room for more.
 #[repr(C)]
@@ -79,7 +80,7 @@ fn path(link: &Link, own: &mut [u8; PATH_BYTES]) -> usize {
         unsafe { CStr::from_ptr(link.name) }.to_bytes()
     };
     if name.is_empty() {
-        return calls::link(c"/proc/self/exe", own).unwrap_or(0);
+        return kernel::link(c"/proc/self/exe", own);
     }
     let length = name.len().min(own.len());
     own[..length].copy_from_slice(&name[..length]);

@@ -8,17 +8,20 @@
 
 use std::{
     ffi::{c_int, c_void},
-    ptr,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+use pagelab_interpose::{
+    aside,
+    behind::{self, Beside},
+    done, kernel, malloc_calls, variable,
+};
 use pagelab_sys::process::preload::{
     Counted, Order,
-    behind::BEHIND,
     log::{Entry, UNITS, UNITS_MAX, Way, listed},
 };
 
-use crate::{calls, is_ordered, log, sheet, site};
+use crate::{count, count_result, is_ordered, log, maps::advise, site};
 
 /// Where memory begins that is to have huge pages.
 const HUGE: usize = 2 << 20;
@@ -35,7 +38,7 @@ pub(crate) fn follow(least: u64) {
         return;
     }
     site::prepare();
-    let text = calls::variable(UNITS).map_or(&[][..], |text| text.to_bytes());
+    let text = variable(UNITS).map_or(&[][..], |text| text.to_bytes());
     for (key, place) in listed(text).zip(&LISTED) {
         place.store(key, Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Release);
@@ -57,7 +60,7 @@ fn is_listed(key: u64) -> bool {
 #[cold]
 fn is_chosen(bytes: usize) -> bool {
     let is_it = || is_listed(site::here().key(Way::Malloc, bytes as u64));
-    is_ordered(Order::Units, bytes) && calls::aside(is_it)
+    is_ordered(Order::Units, bytes) && aside(is_it)
 }
 
 /// Memory was had.
@@ -69,12 +72,12 @@ pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
     let site = site::here();
     let bytes = length as u64;
     if is_ordered(Order::Watch, length) {
-        let (time_ns, pid, address) = (calls::now_ns(), calls::process(), at.addr() as u64);
+        let (time_ns, pid, address) = (log::now_ns(), kernel::process().into(), at.addr() as u64);
         log::add(&Entry::Begin { time_ns, pid, address, bytes, way, site });
     }
     let is_listed = is_listed(site.key(way, bytes));
     let advice = if is_listed && is_ordered(Order::Units, length) {
-        sheet::add(Counted::Asked, 1);
+        count(Counted::Asked, 1);
         libc::MADV_HUGEPAGE
     } else if way == Way::Malloc && is_ordered(Order::Spare, length) {
         libc::MADV_NOHUGEPAGE
@@ -83,16 +86,16 @@ pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
     };
     let start = at.map_addr(|at| at & !4095);
     let whole = (at.addr() + length).next_multiple_of(4096) - start.addr();
-    let came = calls::advise(start, whole, advice);
+    let came = advise(start, whole, advice);
     if is_listed {
-        sheet::note(came.map(|()| length));
+        count_result(came.map(|()| length));
     }
 }
 
 /// Memory that begins there is given back, where that is noted.
 pub(crate) fn end(at: *mut c_void) {
     if !at.is_null() && is_ordered(Order::Watch, usize::MAX) {
-        let (time_ns, pid, address) = (calls::now_ns(), calls::process(), at.addr() as u64);
+        let (time_ns, pid, address) = (log::now_ns(), kernel::process().into(), at.addr() as u64);
         log::add(&Entry::End { time_ns, pid, address });
     }
 }
@@ -110,77 +113,34 @@ fn is_map(at: *mut c_void) -> bool {
     word & MAPPED != 0
 }
 
-fn had(at: *mut c_void, bytes: usize) -> *mut c_void {
-    if is_large(bytes) {
-        calls::aside(|| begin(Way::Malloc, at, bytes));
+struct Units;
+
+impl Beside for Units {
+    fn alignment(bytes: usize) -> Option<usize> {
+        (is_large(bytes) && is_chosen(bytes)).then_some(HUGE)
     }
-    at
-}
 
-fn given_back(at: *mut c_void) {
-    if is_large(usize::MAX) && is_map(at) {
-        calls::aside(|| end(at));
+    fn had(at: *mut c_void, bytes: usize) {
+        if is_large(bytes) {
+            aside(|| begin(Way::Malloc, at, bytes));
+        }
+    }
+
+    fn given_back(at: *mut c_void) {
+        if is_large(usize::MAX) && is_map(at) {
+            aside(|| end(at));
+        }
     }
 }
 
-/// `malloc(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    let is_whole = is_large(bytes) && is_chosen(bytes);
-    had(if is_whole { (BEHIND.memalign)(HUGE, bytes) } else { (BEHIND.malloc)(bytes) }, bytes)
-}
-
-/// `calloc(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
-    had((BEHIND.calloc)(count, each), count.saturating_mul(each))
-}
-
-/// `realloc(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
-    given_back(old);
-    // SAFETY: rule 1.
-    had(unsafe { (BEHIND.realloc)(old, bytes) }, bytes)
-}
-
-/// `free(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn free(at: *mut c_void) {
-    given_back(at);
-    // SAFETY: rule 1.
-    unsafe { (BEHIND.free)(at) }
-}
-
-/// `aligned_alloc(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn aligned_alloc(to: usize, bytes: usize) -> *mut c_void {
-    had((BEHIND.aligned_alloc)(to, bytes), bytes)
-}
-
-/// `memalign(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn memalign(to: usize, bytes: usize) -> *mut c_void {
-    had((BEHIND.memalign)(to, bytes), bytes)
-}
-
-/// `posix_memalign(3)`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: usize) -> c_int {
-    // SAFETY: rule 1.
-    let answer = unsafe { (BEHIND.posix_memalign)(place, to, bytes) };
-    // SAFETY: rule 1: it was just written.
-    let at = if answer == 0 { unsafe { place.read() } } else { ptr::null_mut() };
-    had(at, bytes);
-    answer
-}
+malloc_calls!(Units);
 
 /// `munmap(2)`.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
     if is_large(length) {
-        calls::aside(|| end(at));
+        aside(|| end(at));
     }
     // SAFETY: rule 1.
-    unsafe { calls::unmapped(at, length) }
+    done(unsafe { kernel::unmap(at.addr(), length) })
 }

@@ -14,15 +14,15 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Backing, Leaf, Wish},
+use pagelab_interpose::{
+    Errno, Map,
+    kernel::{self, OWN, USABLE},
 };
+use pagelab_sys::process::segment::{Backing, Leaf, Wish};
 
 use crate::{
     filtered,
     ground::Ground,
-    kernel::{self, Map, OWN, USABLE},
     ranges::{self, Ranges},
 };
 
@@ -114,22 +114,18 @@ impl Area {
             return Ok(());
         }
         let whole = length.checked_add(align).ok_or(libc::ENOMEM)?;
-        let access = libc::PROT_NONE;
-        let map = Map { address: 0, length: whole, access, flags: OWN, file: -1, offset: 0 };
         // SAFETY: a new place, which the kernel chooses.
-        let at = unsafe { kernel::map(&map) }?.addr();
+        let at = unsafe { kernel::map(&Map::new(whole, libc::PROT_NONE, OWN)) }?.addr();
         let start = match grows {
             Grows::Up => at.next_multiple_of(align),
             Grows::Down => (at + whole) / align * align - length,
         };
         let (before, after) = (start - at, at + whole - (start + length));
-        if before > 0 {
-            // SAFETY: mapped above, and nobody has seen it.
-            unsafe { kernel::unmap(at, before) }?;
-        }
-        if after > 0 {
-            // SAFETY: as above.
-            unsafe { kernel::unmap(start + length, after) }?;
+        for (start, length) in [(at, before), (start + length, after)] {
+            if length > 0 {
+                // SAFETY: mapped above, and nobody has seen it.
+                unsafe { kernel::unmap(start, length) }?;
+            }
         }
         let rest = lay(self, &(start..start + length), wish, grows)?;
         ordinary(&rest, wish.leaf)?;
@@ -176,11 +172,7 @@ impl Area {
     /// A bit for each 2 MiB of `range`, none of them set.
     pub(crate) fn mark_by(&self, range: &Range<usize>) -> Result<(), Errno> {
         let words = ranges::words(range.len() / PMD);
-        let length = (words * size_of::<u64>()).next_multiple_of(PAGE);
-        let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
-        // SAFETY: a new place, which the kernel chooses; it is kept for good.
-        let words = unsafe { kernel::map(&map) }?;
-        self.marks.store(words.cast(), Ordering::Release);
+        self.marks.store(kernel::table(words)?, Ordering::Release);
         Ok(())
     }
 
@@ -311,11 +303,9 @@ pub(crate) fn vacant(length: usize, align: usize, grows: Grows) -> Option<usize>
 /// # Errors
 /// With `EEXIST` where somebody has, and with whatever the kernel says.
 pub(crate) fn map(range: &Range<usize>) -> Result<(), Errno> {
-    let (address, length) = (range.start, range.len());
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    let map = Map { address, length, access: USABLE, flags, file: -1, offset: 0 };
     // SAFETY: nothing is there.
-    unsafe { kernel::map(&map) }.map(drop)
+    unsafe { kernel::map(&Map::at(range, USABLE, flags)) }.map(drop)
 }
 
 /// Asks for the leaf's pages.
@@ -331,15 +321,12 @@ pub(crate) fn advise_leaf(start: usize, length: usize, leaf: Leaf) {
 
 /// Lays ordinary memory, which is zero, over what was there.
 pub(crate) fn ordinary(range: &Range<usize>, leaf: Leaf) -> Result<(), Errno> {
-    let (address, length) = (range.start, range.len());
-    if length == 0 {
+    if range.is_empty() {
         return Ok(());
     }
-    let flags = OWN | libc::MAP_FIXED;
-    let map = Map { address, length, access: USABLE, flags, file: -1, offset: 0 };
     // SAFETY: the caller gives back what is there.
-    unsafe { kernel::map(&map) }?;
-    advise_leaf(address, length, leaf);
+    unsafe { kernel::map(&Map::at(range, USABLE, OWN | libc::MAP_FIXED)) }?;
+    advise_leaf(range.start, range.len(), leaf);
     Ok(())
 }
 

@@ -13,16 +13,14 @@
 
 use std::ops::Range;
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Backed, Backing, Wish},
-};
+use pagelab_interpose::{Errno, kernel};
+use pagelab_sys::process::segment::{Backed, Backing, Wish};
 
 use crate::{
     area::{self, Area, Grows, Lay},
     count,
     ground::Ground,
-    kernel, module, orders, pool,
+    module, orders, pool,
 };
 
 /// The table.
@@ -43,7 +41,7 @@ pub(crate) fn lay(
     let Some((backing, lay)) = row else { return Ok(range.clone()) };
     let rest = lay(area, range, wish, grows)?;
     if *backing != Backing::Thp {
-        count::backed(Backed::Small, rest.len());
+        count::add(Backed::Small, rest.len());
     }
     Ok(rest)
 }

@@ -9,7 +9,6 @@
 
 use std::{
     ffi::{c_char, c_int, c_ulong, c_void},
-    mem,
     ops::Range,
     ptr,
     sync::{
@@ -18,16 +17,12 @@ use std::{
     },
 };
 
-use pagelab_sys::process::{
-    preload::edge::{self, Errno},
-    segment::{CODE_TOO_SMALL, Counted, Leaf, Wish, Zero},
-};
+use pagelab_interpose::{Errno, Run, aside, kernel, next, thread};
+use pagelab_sys::process::segment::{CODE_TOO_SMALL, Counted, Leaf, NAME_BYTES, Wish, Zero};
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count, filtered, heap, helper, kept, kernel,
-    next::Next,
-    orders, pages,
+    breaks, count, filtered, heap, helper, kept, orders, pages,
 };
 
 /// Something that is done once, by whoever comes first; nobody waits for it.
@@ -57,7 +52,7 @@ impl Once {
         if self.0.compare_exchange(0, doing, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return false;
         }
-        edge::aside(act);
+        aside(act);
         self.0.store(done, Ordering::Release);
         true
     }
@@ -91,7 +86,7 @@ pub(crate) fn is_due() -> bool {
         count::open();
         let wish = *WISH.get_or_init(orders::read);
         if wish.heap > 0 || wish.mmap > 0 {
-            count::program(kernel::name());
+            count::program(name());
         }
         if !wish.is_on_demand() {
             heap();
@@ -99,6 +94,14 @@ pub(crate) fn is_due() -> bool {
             maps();
         }
     })
+}
+
+/// The name of this thread, which of a program's first one is that of its file.
+fn name() -> [u8; NAME_BYTES] {
+    let mut name = [0_u8; NAME_BYTES];
+    // SAFETY: writes at most so many bytes, the last of which is 0.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
 }
 
 /// Bytes that malloc is asked for before the heap's segment begins.
@@ -121,12 +124,12 @@ fn heap() -> bool {
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 
 fn is_main() -> bool {
-    [0, edge::thread()].contains(&MAIN.load(Ordering::Relaxed))
+    [0, thread()].contains(&MAIN.load(Ordering::Relaxed))
 }
 
 /// In a child of fork, whose only thread is its main thread.
 pub(crate) fn after_fork_in_child() {
-    MAIN.store(edge::thread(), Ordering::Relaxed);
+    MAIN.store(thread(), Ordering::Relaxed);
 }
 
 /// `pthread_create(3)`: a program of several threads has its heap before the second begins.
@@ -134,29 +137,20 @@ pub(crate) fn after_fork_in_child() {
 unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
-    begins: extern "C" fn(*mut c_void) -> *mut c_void,
+    begins: Run,
     with: *mut c_void,
 ) -> c_int {
-    type Call = unsafe extern "C" fn(
-        *mut libc::pthread_t,
-        *const libc::pthread_attr_t,
-        extern "C" fn(*mut c_void) -> *mut c_void,
-        *mut c_void,
-    ) -> c_int;
-    static NEXT: Next = Next::new();
     if is_due() {
         heap();
     }
-    if NEXT.get().is_null() {
-        NEXT.find(c"pthread_create");
-    }
-    if NEXT.get().is_null() {
-        return libc::ENOSYS;
-    }
-    // SAFETY: the loader found it by the name of this type.
-    let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.get()) };
+    let call = next!(pthread_create: fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        Run,
+        *mut c_void,
+    ) -> c_int);
     // SAFETY: rule 1 of lib.rs.
-    unsafe { call(thread, attributes, begins, with) }
+    call.find().map_or(libc::ENOSYS, |call| unsafe { call(thread, attributes, begins, with) })
 }
 
 /// Whether there is the segment of maps, or none is asked for.
@@ -166,7 +160,7 @@ pub(crate) fn maps() -> bool {
         let range = pages::AREA.range();
         if WISH.get().is_some_and(|wish| wish.zero == Zero::Release) && pages::AREA.is_on_demand() {
             // Without, what is given back goes to the kernel: told as a segment that is not there.
-            let most = usize::try_from(edge::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
+            let most = usize::try_from(kernel::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
             if let Err(errno) = kept::begin(&range, most) {
                 unreserved(errno);
             }
@@ -223,7 +217,7 @@ fn ahead(range: &Range<usize>) {
 
 /// What is done once, on the main thread, before the program's own code: the stack and the code.
 pub(crate) fn once() {
-    MAIN.store(edge::thread(), Ordering::Relaxed);
+    MAIN.store(thread(), Ordering::Relaxed);
     is_due();
     let Some(wish) = WISH.get() else { return };
     if wish.stack > 0 {

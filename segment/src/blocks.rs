@@ -6,15 +6,12 @@
 
 use std::{ffi::c_void, ptr};
 
-use pagelab_sys::process::preload::edge;
-
-use crate::{
-    area::PMD,
-    begin, demand,
-    kernel::{self, Map, USABLE},
-    maps,
-    pages::AREA,
+use pagelab_interpose::{
+    Map, aside,
+    kernel::{self, USABLE},
 };
+
+use crate::{area::PMD, begin, demand, maps, pages::AREA};
 
 /// What `realloc` makes so long is a map.
 const LEAST: usize = 1 << 20;
@@ -45,9 +42,9 @@ pub(crate) fn new(bytes: usize) -> *mut c_void {
     let Some(lengths) = lengths(bytes) else { return ptr::null_mut() };
     for length in lengths {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let map = Map { address: 0, length, access: USABLE, flags, file: -1, offset: 0 };
+        let map = Map::new(length, USABLE, flags);
         // SAFETY: a new place.
-        let Ok(at) = edge::aside(|| unsafe { maps::made(&map) }) else { continue };
+        let Ok(at) = aside(|| unsafe { maps::made(&map) }) else { continue };
         if has(at.addr()) {
             maps::handed_over(length);
             return begun(at, length);
@@ -91,7 +88,7 @@ pub(crate) unsafe fn free(at: *mut c_void) {
     // SAFETY: the caller's.
     let (start, length) = unsafe { map(at) };
     // SAFETY: the caller's.
-    let _ = edge::aside(|| unsafe { maps::unmapped(start, length) });
+    let _ = aside(|| unsafe { maps::unmapped(start, length) });
 }
 
 /// Makes a block longer or shorter, where it is or elsewhere in the segment; null where it cannot,
@@ -108,7 +105,7 @@ pub(crate) unsafe fn resized(at: *mut c_void, bytes: usize) -> *mut c_void {
     }
     for length in lengths {
         // SAFETY: the caller's.
-        let came = edge::aside(|| unsafe { demand::resized(&(start..start + had), length) });
+        let came = aside(|| unsafe { demand::resized(&(start..start + had), length) });
         if let Some(map) = came {
             return begun(map, length);
         }

@@ -10,14 +10,12 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Backing, Reason, Wish, Zero},
-};
+use pagelab_interpose::{Errno, kernel};
+use pagelab_sys::process::segment::{Backing, Reason, Wish, Zero};
 
 use crate::{
     area::{self, Area, Grows, PAGE},
-    back, count, kernel, orders,
+    back, count, orders,
 };
 
 /// The segment.

@@ -21,9 +21,10 @@ use std::{
 };
 
 use libmimalloc_sys as mi;
-use pagelab_sys::process::{preload::edge, segment::Backed};
+use pagelab_interpose::{aside, kernel};
+use pagelab_sys::process::segment::Backed;
 
-use crate::{count, heap, kernel};
+use crate::{count, heap};
 
 /// Whether another thread was there when this process was made by fork.
 static IS_DUE: AtomicBool = AtomicBool::new(false);
@@ -90,9 +91,9 @@ pub(crate) fn waits() {
         return;
     }
     if way::is_within() {
-        edge::aside(|| count::backed(Backed::Left, 1));
+        aside(|| count::add(Backed::Left, 1));
         way::leave();
-    } else if edge::aside(kernel::threads) == 1 {
+    } else if aside(kernel::threads) == 1 {
         kernel::say(
             b"pagelab: a child of fork ends: when it was made another thread was taking memory \
               over, and nothing can finish that here\n",

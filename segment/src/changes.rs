@@ -11,18 +11,14 @@ use std::{
     ptr,
 };
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Counted, Reason},
-};
+use pagelab_interpose::{Errno, Map, kernel};
+use pagelab_sys::process::segment::{Counted, Reason};
 
 use crate::{
     area::{Area, PAGE},
     back, breaks, count, demand,
     ground::Ground,
-    heap,
-    kernel::{self, Map},
-    maps,
+    heap, maps,
     pages::{self, AREA, rounded},
 };
 
@@ -241,9 +237,7 @@ unsafe fn elsewhere(
         return Err(libc::EINVAL);
     }
     let (address, place) = if is_fixed { (to, libc::MAP_FIXED) } else { (0, 0) };
-    let flags_of = kernel::OWN | place;
-    let access = kernel::USABLE;
-    let map = Map { address, length: new, access, flags: flags_of, file: -1, offset: 0 };
+    let map = Map { address, ..Map::new(new, kernel::USABLE, kernel::OWN | place) };
     // SAFETY: the caller's.
     let came = unsafe { kernel::map(&map) }?;
     copy(&(part.start..part.start + part.len().min(rounded(new))), came.addr());

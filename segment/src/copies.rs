@@ -7,11 +7,13 @@
 
 use std::{ops::Range, ptr};
 
-use pagelab_sys::process::preload::edge::Errno;
+use pagelab_interpose::{
+    Errno, Map,
+    kernel::{self, OWN, USABLE},
+};
 
 use crate::{
     area::{self, PMD},
-    kernel::{self, Map, OWN, USABLE},
     orders,
 };
 
@@ -50,9 +52,8 @@ pub(crate) fn settle(place: usize, range: &Range<usize>) -> Result<(), Errno> {
 /// Ordinary memory that begins at a multiple of 2 MiB.
 pub(crate) fn staging(length: usize) -> Result<usize, Errno> {
     let whole = length + PMD;
-    let map = Map { address: 0, length: whole, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses.
-    let at = unsafe { kernel::map(&map) }?.addr();
+    let at = unsafe { kernel::map(&Map::new(whole, USABLE, OWN)) }?.addr();
     let place = at.next_multiple_of(PMD);
     for (start, rest) in [(at, place - at), (place + length, at + whole - (place + length))] {
         if rest > 0 {

@@ -15,16 +15,15 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Counted, Reason},
+use pagelab_interpose::{
+    Errno, Map,
+    kernel::{self, USABLE},
 };
+use pagelab_sys::process::segment::{Counted, Reason};
 
 use crate::{
     area::{self, PAGE, PMD},
-    count, kept,
-    kernel::{self, Map, USABLE},
-    orders,
+    count, kept, orders,
     pages::{self, AREA, rounded},
 };
 

@@ -9,21 +9,18 @@
 //! libc starts by itself, and `execl` and its kin with another environment, is not seen.
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_long, c_void},
-    mem,
+    ffi::{CStr, c_char, c_int, c_long},
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge,
-    segment::{Counted, SHEET},
-};
+use pagelab_interpose::{Next, aside, set_errno};
+use pagelab_sys::process::segment::{Counted, SHEET};
 
-use crate::{count, next::Next, told};
+use crate::{count, told};
 
 extern "C" fn before() {
     begin();
-    edge::aside(told::tell_before_exec);
+    aside(told::tell_before_exec);
 }
 
 /// Finds the calls, while nobody could be in a child that may not search.
@@ -83,29 +80,28 @@ macro_rules! calls {
         $($variadic:ident)*
     ) => {
         fn find() {
-            $($name::NEXT.find(crate::exec::name(concat!(stringify!($name), "\0")));)*
+            $($name::NEXT.find();)*
             #[cfg(target_arch = "x86_64")]
             {
-                $($variadic::NEXT.find(crate::exec::name(concat!(stringify!($variadic), "\0")));)*
+                $($variadic::NEXT.find();)*
             }
         }
 
         $(mod $name {
             use super::*;
 
-            pub(super) static NEXT: Next = Next::new();
+            type Call = unsafe extern "C" fn($($kind),*) -> c_int;
+            pub(super) static NEXT: Next<Call> =
+                // SAFETY: C declares the function of this name so.
+                unsafe { Next::new(concat!(stringify!($name), "\0")) };
 
             #[cfg_attr(not(test), unsafe(no_mangle))]
             unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
-                type Call = unsafe extern "C" fn($($kind),*) -> c_int;
                 before();
-                let next = NEXT.get();
-                if next.is_null() {
-                    edge::set_errno(libc::ENOSYS);
+                let Some(call) = NEXT.known() else {
+                    set_errno(libc::ENOSYS);
                     return -1;
-                }
-                // SAFETY: the loader found it by the name of this type.
-                let call = unsafe { mem::transmute::<*mut c_void, Call>(next) };
+                };
                 let is_emptied = count_emptied($environment);
                 // SAFETY: rule 1 of lib.rs.
                 let came = unsafe { call($($argument),*) };
@@ -122,7 +118,9 @@ macro_rules! calls {
         mod $variadic {
             use super::*;
 
-            pub(super) static NEXT: Next = Next::new();
+            pub(super) static NEXT: Next<unsafe extern "C" fn() -> c_int> =
+                // SAFETY: only its address is used, and no argument is passed anew.
+                unsafe { Next::new(concat!(stringify!($variadic), "\0")) };
 
             #[cfg_attr(not(test), unsafe(no_mangle))]
             #[unsafe(naked)]
@@ -157,15 +155,10 @@ calls! {
     ; execl execlp execle
 }
 
-/// A name with its end.
-fn name(text: &'static str) -> &'static CStr {
-    CStr::from_bytes_until_nul(text.as_bytes()).unwrap_or_default()
-}
-
 /// An end without anything done at the end.
 fn ends(code: c_int) -> ! {
     begin();
-    edge::aside(told::tell);
+    aside(told::tell);
     loop {
         // SAFETY: takes a number, and does not come back.
         unsafe { libc::syscall(libc::SYS_exit_group, c_long::from(code)) };

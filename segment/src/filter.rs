@@ -9,14 +9,15 @@
 
 use std::ffi::{c_int, c_long, c_ulong};
 
-use pagelab_sys::process::{preload::edge, segment::Counted};
+use pagelab_interpose::{aside, checked, number, set_errno};
+use pagelab_sys::process::segment::Counted;
 
-use crate::{answer::number, count, filtered, told};
+use crate::{count, filtered, told};
 
 /// Before a filter is set.
 extern "C" fn before() {
     if !filtered::is_set() {
-        edge::aside(told::tell);
+        aside(told::tell);
         count::add(Counted::Filtered, 1);
         filtered::set();
     }
@@ -30,7 +31,7 @@ unsafe extern "C" fn prctl(what: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c
     }
     // SAFETY: rule 1 of lib.rs.
     let answer = unsafe { libc::syscall(libc::SYS_prctl, c_long::from(what), a, b, c, d) };
-    number(edge::checked(answer).map(|answer| c_int::try_from(answer).unwrap_or(-1)))
+    number(checked(answer).map(|answer| c_int::try_from(answer).unwrap_or(-1)))
 }
 
 /// `syscall(2)`, which passes on all but `seccomp(2)` as it came, with nothing of its own on the
@@ -40,7 +41,7 @@ unsafe extern "C" fn prctl(what: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c
 #[unsafe(naked)]
 unsafe extern "C" fn syscall() -> c_long {
     extern "C" fn failed(errno: c_int) {
-        edge::set_errno(errno);
+        set_errno(errno);
     }
     std::arch::naked_asm!(
         "cmp rdi, {seccomp}",

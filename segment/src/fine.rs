@@ -15,26 +15,27 @@
 use std::{
     cell::{Cell, UnsafeCell},
     ffi::c_void,
-    mem,
     ops::{Range, RangeInclusive},
     ptr,
-    sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering},
+    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
 
 use dlmalloc::{Allocator, Dlmalloc};
 use libmimalloc_sys as mi;
-use pagelab_sys::process::preload::edge;
+use pagelab_interpose::aside;
 
 use crate::{
     area::{self, PAGE, PMD},
     leaves,
-    lock::{Held, Lock},
+    lock::{Gate, Held},
     orders,
 };
 
 /// Sizes that may be dlmalloc's: what smaller blocks waste is little, and of a larger one it is a
 /// small share.
 const SIZES: RangeInclusive<usize> = 1025..=1 << 20;
+/// Before each block lie its length and how far it lies behind the address that dlmalloc knows.
+const HEAD: usize = 2 * size_of::<usize>();
 /// mimalloc gives a block beyond this slices of so many bytes, with its own words before it.
 const SLICE: usize = 64 << 10;
 const WORDS: usize = 1 << 10;
@@ -130,9 +131,10 @@ impl Fine {
             static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
         }
         static THREADS: AtomicUsize = AtomicUsize::new(0);
-        if bytes > self.each() {
+        let before = to.max(HEAD);
+        let Some(whole) = bytes.checked_add(before).filter(|whole| *whole <= self.each()) else {
             return ptr::null_mut();
-        }
+        };
         let mut own = OWN.get();
         if own == usize::MAX {
             own = THREADS.fetch_add(1, Ordering::Relaxed);
@@ -141,10 +143,13 @@ impl Fine {
             let Some(mut held) = self.shards[nth].hold() else { continue };
             held.take_back();
             // SAFETY: takes numbers, the first a power of two.
-            let at = unsafe { held.own().c_memalign(to, bytes) };
+            let at = unsafe { held.own().c_memalign(to, whole) };
             if !at.is_null() {
                 OWN.set(nth);
-                return at.cast();
+                let at = at.wrapping_add(before).cast::<c_void>();
+                // SAFETY: so much room is left before the block.
+                unsafe { words(at).write([bytes, before]) };
+                return at;
             }
         }
         ptr::null_mut()
@@ -160,7 +165,7 @@ impl Fine {
         let shard = &self.shards[self.nth(at.addr())];
         if let Some(mut held) = shard.hold() {
             // SAFETY: the caller's.
-            unsafe { held.own().c_free(at.cast()) };
+            unsafe { held.give_back(at) };
             held.take_back();
         } else {
             // SAFETY: the caller's.
@@ -170,44 +175,35 @@ impl Fine {
 
     /// Before a fork: the child finds no shard held.
     pub(crate) fn before_fork(&self) {
-        for shard in &self.shards {
-            // A handler that forks in the midst of a call here goes on with it in the child.
-            if let Some(held) = shard.lock.hold() {
-                mem::forget(held);
-                shard.is_kept.store(true, Ordering::Relaxed);
-            }
-        }
+        // A handler that forks in the midst of a call here goes on with it in the child.
+        self.shards.iter().for_each(|shard| shard.lock.enter());
     }
 
     /// On both sides of it.
     pub(crate) fn after_fork(&self) {
-        for shard in &self.shards {
-            if shard.is_kept.swap(false, Ordering::Relaxed) {
-                shard.lock.free();
-            }
-        }
+        self.shards.iter().for_each(|shard| shard.lock.leave());
     }
 }
 
 /// How many bytes a block has.
 ///
 /// # Safety
-/// It is dlmalloc's.
+/// It is of [`Fine`].
 pub(crate) unsafe fn usable_size(at: *mut c_void) -> usize {
-    /// The length of a block with this word lies before it, which the crate has no name for; the
-    /// lowest bits say what lies beside, and change with that.
-    const BITS: usize = 7;
-    let head = at.wrapping_byte_sub(size_of::<usize>()).cast::<AtomicUsize>();
     // SAFETY: the caller's.
-    (unsafe { &*head }.load(Ordering::Relaxed) & !BITS) - size_of::<usize>()
+    let [bytes, _] = unsafe { words(at).read() };
+    bytes
+}
+
+/// The words before a block.
+fn words(at: *mut c_void) -> *mut [usize; 2] {
+    at.wrapping_byte_sub(HEAD).cast()
 }
 
 /// One, on lines of the caches that are its own.
 #[repr(align(128))]
 struct Shard {
-    lock: Lock,
-    /// A fork has it.
-    is_kept: AtomicBool,
+    lock: Gate,
     /// Blocks that were given back while it was held; each begins with the next.
     left: AtomicPtr<c_void>,
     own: UnsafeCell<Dlmalloc<Source>>,
@@ -221,12 +217,7 @@ impl Shard {
         let mut own = Dlmalloc::new_with_allocator(Source::of(0..0));
         // It has one range, which is never empty.
         own.set_max_release_check_rate(0);
-        Self {
-            lock: Lock::new(),
-            is_kept: AtomicBool::new(false),
-            left: AtomicPtr::new(ptr::null_mut()),
-            own: UnsafeCell::new(own),
-        }
+        Self { lock: Gate::new(), left: AtomicPtr::new(ptr::null_mut()), own: UnsafeCell::new(own) }
     }
 
     /// Takes it, if nobody has it.
@@ -259,6 +250,17 @@ struct HeldShard<'s> {
 }
 
 impl HeldShard<'_> {
+    /// Gives a block back to dlmalloc.
+    ///
+    /// # Safety
+    /// It is of this shard, and nobody uses it.
+    unsafe fn give_back(&mut self, at: *mut c_void) {
+        // SAFETY: the caller's.
+        let [_, before] = unsafe { words(at).read() };
+        // SAFETY: the caller's.
+        unsafe { self.own().c_free(at.wrapping_byte_sub(before).cast()) };
+    }
+
     fn own(&mut self) -> &mut Dlmalloc<Source> {
         // SAFETY: nobody else holds it.
         unsafe { &mut *self.shard.own.get() }
@@ -275,7 +277,7 @@ impl HeldShard<'_> {
             // SAFETY: whoever left it wrote the next one there.
             next = unsafe { at.cast::<*mut c_void>().read() };
             // SAFETY: it is of this shard, and nobody uses it.
-            unsafe { self.own().c_free(at.cast()) };
+            unsafe { self.give_back(at) };
         }
     }
 }
@@ -305,12 +307,12 @@ unsafe impl Allocator for Source {
         let large = self.start + SMALL;
         let end = if wanted <= large { wanted } else { wanted.next_multiple_of(PMD) };
         if leaves::is_on() {
-            if edge::aside(|| leaves::had(at, end - at)).is_err() {
+            if aside(|| leaves::had(at, end - at)).is_err() {
                 return (ptr::null_mut(), 0, 0);
             }
             if end > large && leaves::may_be_large() {
                 let start = at.max(large);
-                edge::aside(|| area::advise_leaf(start, end - start, orders::leaf()));
+                aside(|| area::advise_leaf(start, end - start, orders::leaf()));
             }
         }
         self.top.set(end);

@@ -18,10 +18,8 @@ use std::{
     sync::atomic::{AtomicI32, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge::{self, Errno},
-    segment::Backed,
-};
+use pagelab_interpose::{Errno, aside, kernel};
+use pagelab_sys::process::segment::Backed;
 
 use crate::{
     area::Area,
@@ -29,7 +27,7 @@ use crate::{
     fine::FINE,
     freeze::Frozen,
     ground::{Ground, is_present},
-    heap, helper, kept, kernel, leaves,
+    heap, helper, kept, leaves,
     lock::Gate,
     module, pages, pool, told,
 };
@@ -53,7 +51,7 @@ pub(crate) extern "C" fn before() {
     ALLOCATOR.enter();
     FINE.before_fork();
     leaves::before_fork();
-    edge::aside(|| {
+    aside(|| {
         careful::before_fork();
         WRONG.store(0, Ordering::Relaxed);
         let is_any = |has: fn(&Area) -> bool| AREAS.into_iter().any(has);
@@ -62,7 +60,7 @@ pub(crate) extern "C" fn before() {
                 AREAS.into_iter().all(|area| each(area, |_, run| freeze(frozen, run)).is_ok())
             });
             if frozen.is_none() {
-                count::backed(Backed::Torn, 1);
+                count::add(Backed::Torn, 1);
             }
             FROZEN.store(frozen.map_or(-1, Frozen::kept), Ordering::Relaxed);
         }
@@ -102,10 +100,7 @@ fn copied(area: &Area) -> Result<usize, Errno> {
             Ground::Module => module::may_hold(area, at),
             Ground::Ordinary | Ground::Pool(_) => is_present(at),
         };
-        count::backed(
-            Backed::Copied,
-            copies::fill(place + (run.start - range.start), run, is_there),
-        );
+        count::add(Backed::Copied, copies::fill(place + (run.start - range.start), run, is_there));
         Ok(())
     })?;
     Ok(place)
@@ -113,7 +108,7 @@ fn copied(area: &Area) -> Result<usize, Errno> {
 
 /// After it, in the parent.
 pub(crate) extern "C" fn after() {
-    edge::aside(|| {
+    aside(|| {
         let frozen = Frozen::again(FROZEN.swap(-1, Ordering::Relaxed));
         for (area, copy) in AREAS.into_iter().zip(&COPIES) {
             if let Some(frozen) = &frozen {
@@ -134,9 +129,9 @@ pub(crate) extern "C" fn after() {
 /// After it, in the child.
 pub(crate) extern "C" fn after_in_child() {
     careful::after_fork_in_child();
-    edge::aside(|| {
+    aside(|| {
         if own().is_err() {
-            count::backed(Backed::Lost, 1);
+            count::add(Backed::Lost, 1);
             kernel::say(
                 b"pagelab: a child of fork ends: there is no memory for a copy of its own\n",
             );

@@ -1,8 +1,7 @@
 //! What is behind an address of a segment.
 
+use pagelab_interpose::kernel;
 use pagelab_sys::process::segment::Leaf;
-
-use crate::kernel;
 
 /// A base page.
 pub(crate) const PAGE: usize = 4096;

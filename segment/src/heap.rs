@@ -13,10 +13,8 @@ use std::{
 };
 
 use libmimalloc_sys as mi;
-use pagelab_sys::process::{
-    preload::edge::{self, Errno},
-    segment::Wish,
-};
+use pagelab_interpose::{Errno, aside};
+use pagelab_sys::process::segment::Wish;
 
 use crate::{
     area::{Area, Grows},
@@ -60,10 +58,10 @@ unsafe extern "C" fn wants(
     _: *mut c_void,
 ) -> bool {
     if !takes {
-        edge::aside(|| leaves::given_up(start.addr(), size));
+        aside(|| leaves::given_up(start.addr(), size));
         return true;
     }
-    let Ok(was_zero) = edge::aside(|| leaves::had(start.addr(), size)) else { return false };
+    let Ok(was_zero) = aside(|| leaves::had(start.addr(), size)) else { return false };
     if !is_zero.is_null() {
         // SAFETY: where the allocator wants to know, it is a place for the answer.
         unsafe { is_zero.write(was_zero) };

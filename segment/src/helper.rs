@@ -7,11 +7,14 @@
 
 use std::{
     ffi::{c_int, c_long, c_void},
-    mem::MaybeUninit,
     ptr,
-    sync::atomic::{AtomicI32, AtomicU8, Ordering},
+    sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering},
 };
 
+use pagelab_interpose::{
+    self as interpose, checked, done,
+    kernel::{self, process},
+};
 use pagelab_sys::process::segment::Counted;
 
 use crate::count;
@@ -37,7 +40,7 @@ const STOPS: u8 = 3;
 static STATE: AtomicU8 = AtomicU8::new(NONE);
 /// Its number, and that of the process in which there may be one.
 static THREAD: AtomicI32 = AtomicI32::new(0);
-static PROCESS: AtomicI32 = AtomicI32::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// A look for work, and how long a leaf waits for being taken again, at least.
 const LOOK_NS: i64 = 500_000;
@@ -50,11 +53,6 @@ const PATIENCE: usize = 60_000;
 /// This is the process in which a helper may be, from now on.
 pub(crate) fn begin() {
     PROCESS.store(process(), Ordering::Relaxed);
-}
-
-fn process() -> i32 {
-    // SAFETY: takes nothing.
-    unsafe { libc::getpid() }
 }
 
 /// Whether this is the process that began here, and not one that borrows its memory (`vfork`).
@@ -76,34 +74,19 @@ fn start(work: &'static Work) -> bool {
     if STATE.compare_exchange(NONE, BEGINS, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return false;
     }
-    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    let mut attributes = MaybeUninit::uninit();
-    let mut thread = MaybeUninit::uninit();
-    // SAFETY: fills a set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // It inherits that it takes no signal.
-    // SAFETY: reads the set that was filled, and fills another.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: fills attributes.
-    unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) };
-    let detached = libc::PTHREAD_CREATE_DETACHED;
-    // SAFETY: filled above.
-    unsafe { libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), detached) };
-    // SAFETY: filled above.
-    unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK) };
-    let (thread, of) = (thread.as_mut_ptr(), (&raw const *work).cast_mut().cast());
-    // SAFETY: filled above, and a function that takes what is passed.
-    let answer = unsafe { libc::pthread_create(thread, attributes.as_ptr(), helps, of) };
-    // SAFETY: filled above.
-    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
-    // SAFETY: reads the set that was filled.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    if answer == 0 {
+    let stack = |attributes: &mut libc::pthread_attr_t| {
+        // SAFETY: sets a number.
+        unsafe { libc::pthread_attr_setstacksize(attributes, STACK) == 0 }
+    };
+    // SAFETY: a function that takes what is passed, on a stack that it has room on.
+    let is_started =
+        unsafe { interpose::start(stack, helps, ptr::from_ref(work).cast_mut().cast()) };
+    if is_started {
         count::add(Counted::Helpers, 1);
     } else {
         STATE.store(NONE, Ordering::Release);
     }
-    answer == 0
+    is_started
 }
 
 fn stops() -> bool {
@@ -150,17 +133,11 @@ extern "C" fn helps(with: *mut c_void) -> *mut c_void {
 }
 
 fn nap() {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: LOOK_NS };
-    // SAFETY: reads one `struct timespec`.
-    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, ptr::null::<c_void>()) };
+    kernel::sleep_ns(LOOK_NS);
 }
 
 fn clock(which: libc::clockid_t) -> usize {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one `struct timespec`.
-    unsafe { libc::clock_gettime(which, &raw mut time) };
-    let of = |part: i64| usize::try_from(part).unwrap_or(0);
-    of(time.tv_sec) * 1_000_000_000 + of(time.tv_nsec)
+    usize::try_from(kernel::clock_ns(which)).unwrap_or(0)
 }
 
 fn now_ns() -> usize {
@@ -181,7 +158,7 @@ pub(crate) fn rest() {
         nap();
     }
     let stopped = STATE.compare_exchange(RUNS, STOPS, Ordering::AcqRel, Ordering::Acquire).is_ok();
-    let [process, thread] = [process(), THREAD.load(Ordering::Acquire)].map(c_long::from);
+    let (process, thread) = (c_long::from(process()), c_long::from(THREAD.load(Ordering::Acquire)));
     for _ in 0..PATIENCE {
         // SAFETY: takes numbers, and sends nothing.
         if unsafe { libc::syscall(libc::SYS_tgkill, process, thread, c_long::from(0_i32)) } != 0 {
@@ -207,8 +184,7 @@ pub(crate) fn after_fork_in_child() {
 extern "C" fn unshare(what: c_int) -> c_int {
     rest();
     // SAFETY: takes a number.
-    let answer = unsafe { libc::syscall(libc::SYS_unshare, c_long::from(what)) };
-    c_int::try_from(answer).unwrap_or(-1)
+    done(checked(unsafe { libc::syscall(libc::SYS_unshare, c_long::from(what)) }).map(drop))
 }
 
 /// `setns(2)`.
@@ -217,5 +193,5 @@ extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
     rest();
     // SAFETY: takes numbers.
     let answer = unsafe { libc::syscall(libc::SYS_setns, c_long::from(file), c_long::from(kind)) };
-    c_int::try_from(answer).unwrap_or(-1)
+    done(checked(answer).map(drop))
 }

@@ -17,13 +17,13 @@ use std::{
     sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{preload::edge::Errno, segment::Counted};
+use pagelab_interpose::{Errno, kernel};
+use pagelab_sys::process::segment::Counted;
 
 use crate::{
     area::{self, Grows, PAGE, PMD},
     count, filtered,
     helper::{self, Work},
-    kernel::{self, Map, OWN, USABLE},
 };
 
 /// As any other memory of the segment: the program's, or nothing.
@@ -56,16 +56,13 @@ static WORK: Work = Work { is_due: is_unseen, act: clean_given, is_any, tick: ag
 
 /// From now on leaves of a segment are kept, of so many bytes at most.
 pub(crate) fn begin(segment: &Range<usize>, most: usize) -> Result<(), Errno> {
-    let length = (segment.len() / PMD).next_multiple_of(PAGE);
-    let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
-    // SAFETY: a new place, which the kernel chooses; it is kept for good.
-    let table = unsafe { kernel::map(&map) }?;
+    let table = kernel::table(segment.len() / PMD)?;
     let store = area::vacant(segment.len(), PMD, Grows::Up).ok_or(libc::ENOMEM)?;
     START.store(segment.start, Ordering::Relaxed);
     STORE.store(store, Ordering::Relaxed);
     LEAVES.store(segment.len() / PMD, Ordering::Relaxed);
     MOST.store(most / PMD, Ordering::Relaxed);
-    TABLE.store(table.cast(), Ordering::Release);
+    TABLE.store(table, Ordering::Release);
     Ok(())
 }
 

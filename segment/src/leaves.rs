@@ -20,13 +20,12 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
+use pagelab_interpose::{Errno, kernel};
+use pagelab_sys::process::segment::Leaf;
 
 use crate::{
     area::{self, PAGE, PMD},
-    count, filtered,
-    kernel::{self, Map, OWN, USABLE},
-    orders,
+    count, filtered, orders,
 };
 
 /// What the allocator hands out.
@@ -69,13 +68,10 @@ static LEAVES: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the table of a heap.
 pub(crate) fn begin(heap: &Range<usize>) -> Result<(), Errno> {
-    let length = (heap.len() / PMD * size_of::<u64>()).next_multiple_of(PAGE);
-    let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
-    // SAFETY: a new place, which the kernel chooses; it is kept for good.
-    let table = unsafe { kernel::map(&map) }?;
+    let table = kernel::table(heap.len() / PMD)?;
     START.store(heap.start, Ordering::Relaxed);
     LEAVES.store(heap.len() / PMD, Ordering::Relaxed);
-    TABLE.store(table.cast(), Ordering::Release);
+    TABLE.store(table, Ordering::Release);
     Ok(())
 }
 

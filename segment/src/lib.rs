@@ -18,7 +18,6 @@
 //! 3. Nothing here touches an address of a segment that is not mapped: it is mapped when it is
 //!    taken, or the whole segment is from the start.
 
-mod answer;
 mod area;
 mod back;
 mod begin;
@@ -39,13 +38,11 @@ mod ground;
 mod heap;
 mod helper;
 mod kept;
-mod kernel;
 mod leaves;
 mod lock;
 mod malloc;
 mod maps;
 mod module;
-mod next;
 mod orders;
 mod pages;
 mod pool;
@@ -57,12 +54,7 @@ mod wrapped;
 
 use std::ffi::{c_int, c_long, c_uchar, c_uint, c_void};
 
-use pagelab_sys::process::preload::edge;
-
-use crate::{
-    answer::{done, number, place},
-    kernel::Map,
-};
+use pagelab_interpose::{Map, aside, checked, done, mmap_calls, number, place};
 
 /// Called when the library is loaded, before the program's first instruction.
 #[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
@@ -88,43 +80,23 @@ static END: extern "C" fn() = {
     end
 };
 
-/// `mmap(2)`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn mmap(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
-    edge::aside(begin::is_due);
-    // SAFETY: rule 1.
-    place(edge::aside(|| unsafe { maps::made(&map) }).inspect(|_| maps::handed_over(length)))
-}
+mmap_calls!(handed_over);
 
-/// `mmap(2)` as programs call it that were built for large files.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn mmap64(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
-    edge::aside(begin::is_due);
+/// `mmap(2)`, counted.
+///
+/// # Safety
+/// As the call.
+unsafe fn handed_over(map: &Map) -> *mut c_void {
+    aside(begin::is_due);
     // SAFETY: rule 1.
-    place(edge::aside(|| unsafe { maps::made(&map) }).inspect(|_| maps::handed_over(length)))
+    place(aside(|| unsafe { maps::made(map) }).inspect(|_| maps::handed_over(map.length)))
 }
 
 /// `munmap(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
     // SAFETY: rule 1.
-    done(edge::aside(|| unsafe { maps::unmapped(at.addr(), length) }))
+    done(aside(|| unsafe { maps::unmapped(at.addr(), length) }))
 }
 
 /// `mremap(2)`; the last argument is there with `MREMAP_FIXED` only.
@@ -137,14 +109,14 @@ unsafe extern "C" fn mremap(
     to: *mut c_void,
 ) -> *mut c_void {
     // SAFETY: rule 1.
-    place(edge::aside(|| unsafe { changes::remap(at.addr(), old, new, flags, to.addr()) }))
+    place(aside(|| unsafe { changes::remap(at.addr(), old, new, flags, to.addr()) }))
 }
 
 /// `mprotect(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> c_int {
     // SAFETY: rule 1.
-    done(edge::aside(|| unsafe { changes::protect(at.addr(), length, access) }))
+    done(aside(|| unsafe { changes::protect(at.addr(), length, access) }))
 }
 
 /// `pkey_mprotect(2)`.
@@ -156,11 +128,11 @@ unsafe extern "C" fn pkey_mprotect(
     key: c_int,
 ) -> c_int {
     let [access, key] = [access, key].map(c_long::from);
-    done(edge::aside(|| {
+    done(aside(|| {
         changes::note(at.addr(), length)?;
         // SAFETY: rule 1.
         let answer = unsafe { libc::syscall(libc::SYS_pkey_mprotect, at, length, access, key) };
-        edge::checked(answer).map(drop)
+        checked(answer).map(drop)
     }))
 }
 
@@ -168,7 +140,7 @@ unsafe extern "C" fn pkey_mprotect(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
     // SAFETY: rule 1.
-    done(edge::aside(|| unsafe { changes::advise(at.addr(), length, advice) }))
+    done(aside(|| unsafe { changes::advise(at.addr(), length, advice) }))
 }
 
 /// `mincore(2)`.
@@ -209,7 +181,7 @@ unsafe extern "C" fn mlock2(at: *const c_void, length: usize, flags: c_uint) -> 
 
 /// What a system call answered that answers 0.
 fn call(answer: c_long) -> c_int {
-    done(edge::checked(answer).map(drop))
+    done(checked(answer).map(drop))
 }
 
 unsafe extern "C" {
@@ -222,7 +194,7 @@ unsafe extern "C" fn sbrk(by: isize) -> *mut c_void {
     if begin::is_due() {
         begin::brk();
     }
-    match edge::aside(|| breaks::step(by)) {
+    match aside(|| breaks::step(by)) {
         Some(came) => place(came),
         // SAFETY: rule 1.
         None => unsafe { __sbrk(by) },
@@ -235,7 +207,7 @@ unsafe extern "C" fn brk(to: *mut c_void) -> c_int {
     if begin::is_due() {
         begin::brk();
     }
-    if let Some(came) = edge::aside(|| breaks::set(to.addr())) {
+    if let Some(came) = aside(|| breaks::set(to.addr())) {
         return number(came);
     }
     // libc keeps the break of `sbrk` itself, so it is moved by that.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pagelab_sys::process::preload::edge;
+use pagelab_interpose::thread;
 
 use crate::filtered;
 
@@ -28,7 +28,7 @@ impl Lock {
 
     /// Takes it; `None` where this thread has it already.
     pub(crate) fn hold(&self) -> Option<Held<'_>> {
-        let me = edge::thread();
+        let me = thread();
         let mut spins = 0;
         while let Err(owner) =
             self.0.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
@@ -48,7 +48,7 @@ impl Lock {
 
     /// Takes it, if nobody has it.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
-        let me = edge::thread();
+        let me = thread();
         let came = self.0.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
         came.is_ok().then(|| Held(self))
     }
@@ -79,6 +79,11 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) const fn new() -> Self {
         Self { lock: Lock::new(), again: AtomicUsize::new(0) }
+    }
+
+    /// Takes it, if nobody has it.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        self.lock.try_hold()
     }
 
     /// Takes it.

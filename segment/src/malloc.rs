@@ -10,15 +10,12 @@
 
 use std::{
     ffi::{c_int, c_void},
-    mem, ptr,
-    sync::atomic::{AtomicPtr, Ordering},
+    ptr,
 };
 
 use libmimalloc_sys as mi;
-use pagelab_sys::process::{
-    preload::edge::{self, Errno, Saved},
-    segment::{Reason, Variable},
-};
+use pagelab_interpose::{Errno, Saved, aside, next, set_errno};
+use pagelab_sys::process::segment::{Reason, Variable};
 
 use crate::{
     area::PAGE,
@@ -135,7 +132,7 @@ unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
 /// `free(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn free(at: *mut c_void) {
-    edge::aside(|| {
+    aside(|| {
         if FINE.has(at.addr()) {
             // SAFETY: rule 1, and it is of that.
             unsafe { FINE.free(at) };
@@ -228,7 +225,7 @@ unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, each: usize) -
 }
 
 fn refused(errno: Errno) -> *mut c_void {
-    edge::set_errno(errno);
+    set_errno(errno);
     ptr::null_mut()
 }
 
@@ -276,7 +273,7 @@ unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: u
     if !to.is_power_of_two() || to < size_of::<usize>() {
         return libc::EINVAL;
     }
-    let at = edge::aside(|| aligned(to, bytes));
+    let at = aside(|| aligned(to, bytes));
     if at.is_null() {
         return libc::ENOMEM;
     }
@@ -303,8 +300,6 @@ extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
 /// `malloc_usable_size(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> usize {
-    type Call = unsafe extern "C" fn(*mut c_void) -> usize;
-    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     if FINE.has(at.addr()) {
         // SAFETY: rule 1, and it is of that.
         return unsafe { fine::usable_size(at) };
@@ -317,17 +312,7 @@ unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> usize {
         // SAFETY: rule 1, and it is a map.
         return unsafe { blocks::usable_size(at) };
     }
-    if NEXT.load(Ordering::Acquire).is_null() {
-        // SAFETY: a name that ends with 0.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"malloc_usable_size".as_ptr()) };
-        NEXT.store(found, Ordering::Release);
-    }
-    let next = NEXT.load(Ordering::Acquire);
-    if next.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader found it by the name of this type.
-    let call = unsafe { mem::transmute::<*mut c_void, Call>(next) };
+    let call = next!(malloc_usable_size: fn(*mut c_void) -> usize).find();
     // SAFETY: rule 1, and it lies elsewhere.
-    unsafe { call(at) }
+    call.map_or(0, |call| unsafe { call(at) })
 }

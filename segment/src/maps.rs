@@ -10,16 +10,15 @@
 
 use std::{ffi::c_void, ops::Range};
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Backed, Reason, Variable},
+use pagelab_interpose::{
+    Errno, Map,
+    kernel::{self, USABLE},
 };
+use pagelab_sys::process::segment::{Backed, Reason, Variable};
 
 use crate::{
     area::PAGE,
-    back, begin, count, demand,
-    kernel::{self, Map, USABLE},
-    orders,
+    back, begin, count, demand, orders,
     pages::{AREA, changed, hold, is_plain, pages, rounded, span, taken, valid},
     splits,
 };
@@ -89,7 +88,7 @@ fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
 /// A program has a map of so many bytes, wherever it came from.
 pub(crate) fn handed_over(length: usize) {
     if begin::has_maps() {
-        count::backed(Backed::Believed, length);
+        count::add(Backed::Believed, length);
     }
 }
 

@@ -13,18 +13,18 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use pagelab_interpose::{
+    Errno, Map,
+    kernel::{self, USABLE},
+};
 use pagelab_sys::{
     memtype::segment::{self, Mapped, Wanted},
-    process::{
-        preload::edge::{self, Errno},
-        segment::{Backed, Wish, Zero},
-    },
+    process::segment::{Backed, Wish, Zero},
 };
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
     count,
-    kernel::{self, Map, USABLE},
 };
 
 /// Bytes of the largest leaf that the module maps.
@@ -46,7 +46,7 @@ pub(crate) fn lay(
     };
     let claimed = segment::claim(&wanted);
     let Ok((file, leaf)) = claimed else {
-        count::backed(Backed::Short, range.len());
+        count::add(Backed::Short, range.len());
         return Ok(range.clone());
     };
     let file = kernel::moved_to(file, FILE_LEAST);
@@ -57,7 +57,7 @@ pub(crate) fn lay(
     let mut rest = range.len();
     for (size, counted) in [(PUD, Backed::Giant), (PMD, Backed::Large), (PAGE, Backed::Small)] {
         if size as u64 <= leaf {
-            count::backed(counted, rest / size * size);
+            count::add(counted, rest / size * size);
             rest %= size;
         }
     }
@@ -67,9 +67,8 @@ pub(crate) fn lay(
 /// Maps the frames of some addresses of a segment that begins at one.
 fn map(file: c_int, first: usize, range: &Range<usize>) -> Result<(), Errno> {
     let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-    let (address, length) = (range.start, range.len());
-    let offset = i64::try_from(address - first).unwrap_or(0);
-    let map = Map { address, length, access: USABLE, flags, file, offset };
+    let offset = i64::try_from(range.start - first).unwrap_or(0);
+    let map = Map { file, offset, ..Map::at(range, USABLE, flags) };
     // SAFETY: reserved for this, or mapped like this before, with the same contents.
     unsafe { kernel::map(&map) }.map(drop)
 }
@@ -142,6 +141,6 @@ pub(crate) fn may_be_cut(area: &Area, at: usize) -> bool {
 /// Nobody maps it any more in this process.
 pub(crate) fn leave(area: &Area) {
     if let Some(file) = area.file() {
-        edge::close(file);
+        kernel::close(file);
     }
 }

@@ -8,12 +8,10 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge,
-    segment::{Counted, Leaf, Variable, Wish},
-};
+use pagelab_interpose::{kernel, variable};
+use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish};
 
-use crate::{count, kernel};
+use crate::count;
 
 static LEAF: AtomicUsize = AtomicUsize::new(0);
 static STRICT: AtomicBool = AtomicBool::new(false);
@@ -23,7 +21,7 @@ const NAME_BYTES: usize = 4096;
 
 /// Reads what is asked for; nothing in a program that is not the one that was named.
 pub(crate) fn read() -> Wish {
-    let text = |variable: Variable| edge::variable(variable.name()).map(CStr::to_bytes);
+    let text = |asked: Variable| variable(asked.name()).map(CStr::to_bytes);
     let is_other = text(Variable::Only).is_some_and(|only| !only.is_empty() && !is_named(only));
     let wish = if is_other { Ok(Wish::default()) } else { Wish::read(text) };
     let wish = wish.unwrap_or_default();

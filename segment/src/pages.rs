@@ -11,15 +11,12 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Leaf, Reason, Wish},
-};
+use pagelab_interpose::{Errno, kernel};
+use pagelab_sys::process::segment::{Leaf, Reason, Wish};
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
     back, kept,
-    kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
     orders,
     ranges::{self, Ranges},
@@ -41,17 +38,13 @@ const TABLE_COUNT: usize = 3;
 /// Reserves the segment, and a bit of each table for each of its pages.
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     let pages = bytes.next_multiple_of(PUD) / PAGE;
-    let words = TABLE_COUNT * ranges::words(pages);
-    let length = (words * size_of::<u64>()).next_multiple_of(PAGE);
-    let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
-    // SAFETY: a new place, which the kernel chooses; it is kept for good.
-    let tables = unsafe { kernel::map(&map) }?;
+    let tables = kernel::table(TABLE_COUNT * ranges::words(pages))?;
     AREA.reserve(bytes, wish, Grows::Down, back::lay)?;
     let pages = AREA.range().len() / PAGE;
     for top in &TOPS {
         top.store(pages, Ordering::Relaxed);
     }
-    TABLES.store(tables.cast(), Ordering::Release);
+    TABLES.store(tables, Ordering::Release);
     Ok(())
 }
 

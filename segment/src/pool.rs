@@ -9,17 +9,17 @@
 
 use std::{ffi::c_int, ops::Range, ptr};
 
-use pagelab_sys::process::{
-    preload::edge::Errno,
-    segment::{Backed, Leaf, Wish},
+use pagelab_interpose::{
+    Errno, Map,
+    kernel::{self, OWN, USABLE},
 };
+use pagelab_sys::process::segment::{Backed, Leaf, Wish};
 
 use crate::{
     area::{Area, Grows, PMD, PUD},
     copies, count,
     freeze::Frozen,
     ground::{Ground, is_present},
-    kernel::{self, Map, OWN, USABLE},
     lock::Lock,
     splits,
 };
@@ -53,9 +53,9 @@ pub(crate) fn lay(
             Grows::Down => rest.end..before.end,
         };
         area.is_pool(leaf, &laid);
-        count::backed(counted, laid.len());
+        count::add(counted, laid.len());
     }
-    count::backed(Backed::Short, rest.len());
+    count::add(Backed::Short, rest.len());
     Ok(rest)
 }
 
@@ -83,14 +83,13 @@ fn promised(range: &Range<usize>, size: usize) -> bool {
     // Not `MAP_NORESERVE`: what is promised is there when it is touched.
     let own = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     let flags = own | libc::MAP_HUGETLB | shift << libc::MAP_HUGE_SHIFT;
-    let (address, length) = (range.start, range.len());
-    let map = Map { address, length, access: USABLE, flags, file: -1, offset: 0 };
+    let map = Map::at(range, USABLE, flags);
     // SAFETY: reserved for this, and nobody has seen it.
     let came = unsafe { kernel::map(&map) };
     if came.is_ok() {
         // A child of fork gets a copy ([`crate::fork`]), and never a page of the pool.
         // SAFETY: it changes nothing of what is there.
-        let _ = unsafe { kernel::advise(address, length, libc::MADV_DONTFORK) };
+        let _ = unsafe { kernel::advise(range.start, range.len(), libc::MADV_DONTFORK) };
     } else {
         let flags = OWN | libc::MAP_FIXED;
         let again = Map { access: libc::PROT_NONE, flags, ..map };
@@ -128,7 +127,7 @@ pub(crate) fn demote(area: &Area, leaf: Leaf, run: &Range<usize>) -> Result<(), 
         }
         splits::may(1)?;
         let Some(frozen) = Frozen::new().filter(|frozen| frozen.add(&range)) else {
-            count::backed(Backed::Unsplit, 1);
+            count::add(Backed::Unsplit, 1);
             return Err(libc::EINVAL);
         };
         let came = copies::replace(&range, is_present);
@@ -138,7 +137,7 @@ pub(crate) fn demote(area: &Area, leaf: Leaf, run: &Range<usize>) -> Result<(), 
         frozen.thaw(&range);
         came?;
         splits::became(0, 1);
-        count::backed(Backed::Demoted, 1);
+        count::add(Backed::Demoted, 1);
     }
     Ok(())
 }

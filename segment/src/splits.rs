@@ -5,9 +5,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pagelab_sys::process::{preload::edge::Errno, segment::Backed};
+use pagelab_interpose::{Errno, kernel};
+use pagelab_sys::process::segment::Backed;
 
-use crate::{count, kernel};
+use crate::count;
 
 /// Runs that there are.
 static SPLITS: AtomicUsize = AtomicUsize::new(0);
@@ -23,7 +24,7 @@ pub(crate) fn may(more: usize) -> Result<(), Errno> {
     }
     let most = match MOST.load(Ordering::Relaxed) {
         0 => {
-            let maps = kernel::number(c"/proc/sys/vm/max_map_count").unwrap_or(65_530);
+            let maps = kernel::number_in(c"/proc/sys/vm/max_map_count").unwrap_or(65_530);
             let most = (maps.saturating_sub(SPARE) / 2).max(1);
             MOST.store(most, Ordering::Relaxed);
             most
@@ -33,7 +34,7 @@ pub(crate) fn may(more: usize) -> Result<(), Errno> {
     if SPLITS.load(Ordering::Relaxed) + more <= most {
         return Ok(());
     }
-    count::backed(Backed::Bounded, 1);
+    count::add(Backed::Bounded, 1);
     // As the kernel answers a little later.
     Err(libc::ENOMEM)
 }

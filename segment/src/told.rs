@@ -12,12 +12,13 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
+use pagelab_interpose::kernel;
 use pagelab_sys::{
     machine::proc::{Mapping, sizes},
-    process::{preload::edge, segment::Counted},
+    process::segment::Counted,
 };
 
-use crate::{begin, breaks, count, filtered, heap, helper, kept, kernel, pages, witness};
+use crate::{begin, breaks, count, filtered, heap, helper, kept, pages, witness};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -105,7 +106,7 @@ pub(crate) fn after_fork_in_child() {
 
 /// Looks at all mappings.
 fn look() -> Option<[usize; TOLD.len()]> {
-    let file = edge::open(MAPS, libc::O_RDONLY).ok()?;
+    let file = kernel::open(MAPS, libc::O_RDONLY).ok()?;
     let segments =
         [heap::AREA.range(), breaks::AREA.range(), pages::AREA.range(), begin::STACK.range()];
     let ahead = if IS_FORKED.load(Ordering::Relaxed) { 0 } else { begin::STACK.range().len() };
@@ -127,7 +128,7 @@ fn look() -> Option<[usize; TOLD.len()]> {
             }
         }
     }
-    edge::close(file);
+    kernel::close(file);
     Some(teller.counts())
 }
 

@@ -10,19 +10,17 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use pagelab_interpose::kernel;
 use pagelab_sys::{
     memory::{NOWHERE, Question, regions},
-    process::{
-        preload::edge,
-        segment::{Backed, Leaf},
-    },
+    process::segment::{Backed, Leaf},
 };
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},
     breaks, count,
     ground::Ground,
-    heap, kernel, module, pages,
+    heap, module, pages,
 };
 
 /// The bit of `PAGEMAP_SCAN` for pages in a leaf of 2 MiB or more.
@@ -42,7 +40,7 @@ static BEFORE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 /// Tells what lies in all segments now.
 pub(crate) fn tell() {
-    let Ok(file) = edge::open(c"/proc/self/pagemap", libc::O_RDONLY) else { return };
+    let Ok(file) = kernel::open(c"/proc/self/pagemap", libc::O_RDONLY) else { return };
     let mut seen = Seen([0; KINDS]);
     for area in [&heap::AREA, &breaks::AREA, &pages::AREA] {
         let is_seen = match area.file() {
@@ -51,10 +49,10 @@ pub(crate) fn tell() {
         };
         seen.add(Backed::Unseen, usize::from(is_seen.is_none()));
     }
-    edge::close(file);
+    kernel::close(file);
     for ((kind, now), before) in Backed::ALL.into_iter().zip(seen.0).zip(&BEFORE) {
         let before = before.swap(now as u64, Ordering::Relaxed);
-        count::replace_backed(kind, before, now as u64);
+        count::replace(kind, before, now as u64);
     }
 }
 

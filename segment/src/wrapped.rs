@@ -4,12 +4,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use crate::{
-    answer::{done, place},
-    careful,
-    fork::ALLOCATOR,
-    kernel::{self, Map},
-};
+use pagelab_interpose::{Map, done, kernel, mmap_calls, place};
+
+use crate::{careful, fork::ALLOCATOR};
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __wrap_pthread_mutex_lock(_: *mut c_void) -> c_int {
@@ -29,18 +26,13 @@ extern "C" fn __wrap_sleep(_: c_uint) -> c_uint {
     0
 }
 
-#[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __wrap_mmap(
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    let map = Map { address: address.addr(), length, access, flags, file, offset };
+mmap_calls!(mapped; __wrap_mmap);
+
+/// # Safety
+/// As `mmap(2)`.
+unsafe fn mapped(map: &Map) -> *mut c_void {
     // SAFETY: the allocator's.
-    place(unsafe { kernel::map(&map) })
+    place(unsafe { kernel::map(map) })
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -58,6 +50,5 @@ unsafe extern "C" fn __wrap_mprotect(at: *mut c_void, length: usize, access: c_i
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn __wrap_madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
     // SAFETY: the allocator's.
-    let came = unsafe { kernel::advise(at.addr(), length, advice) };
-    done(came)
+    done(unsafe { kernel::advise(at.addr(), length, advice) })
 }

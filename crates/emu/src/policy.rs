@@ -1,7 +1,5 @@
 //! The decisions that an emulated memory leaves to its user.
 
-use std::fmt;
-
 use crate::memory::{Fault, Kind};
 
 /// What an access does that reaches over the end of the 2^64 bytes.
@@ -89,13 +87,6 @@ impl Permissions {
 }
 
 /// Why a backend cannot be made: what it lacks here, and what to use instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Unfit(pub String);
-
-impl std::error::Error for Unfit {}
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}

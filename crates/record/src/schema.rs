@@ -9,12 +9,14 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::vocabulary::{Check, Said, check};
-use crate::{ab::Turns, asked::Asked, host::Host};
+use crate::{ab::Turns, host::Host};
+
+mod header;
+
+pub use header::RunHeader;
 
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
@@ -22,7 +24,8 @@ pub const SCHEMA: &str = "pagelab.record/1";
 pub const RUN_SCHEMA: &str = "pagelab.run/1";
 
 /// What one case left behind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -53,7 +56,8 @@ impl Record {
 }
 
 /// What the numbers of a record are. Only `measured` may be quoted as time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Nature {
     /// Taken on the host that the record names.
@@ -79,9 +83,8 @@ impl Nature {
 }
 
 /// One complete choice of parameters; values are canonical (`1g`, never `1024m`).
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Case(pub BTreeMap<Word, Word>);
 
@@ -115,7 +118,8 @@ impl fmt::Display for Case {
 }
 
 /// What came of a case. All three are records: a run never loses a case in silence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It ran. Whether its numbers may be quoted is [`Measured::is_valid`].
@@ -135,7 +139,8 @@ pub enum Outcome {
 }
 
 /// The observations of a case that ran.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Measured {
     /// Times.
@@ -154,7 +159,8 @@ pub struct Measured {
 }
 
 /// An arm that was asked for, and that the host lacks something for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// The arm.
     pub arm: String,
@@ -175,7 +181,8 @@ impl Measured {
 ///
 /// An observation is the time of one body that performs `ops` operations on `bytes` bytes.
 /// Throughput times one body of a million operations, latency a million bodies of one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Series {
     /// What was timed: `map`, `touch`, `release`, `fault`, `clear`, …
     pub name: String,
@@ -202,7 +209,8 @@ pub struct Series {
 }
 
 /// The observations of a series, in the form that was kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
     /// Every observation, in order.
@@ -214,7 +222,8 @@ pub enum Data {
 }
 
 /// What is left of a distribution whose observations are gone. Units are the series'.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Summary {
     /// Number of observations.
@@ -234,9 +243,8 @@ pub struct Summary {
 }
 
 /// What was read at both ends of an observation.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Elapsed time by the time stamp counter, fenced, empty pair subtracted.
@@ -250,7 +258,8 @@ pub enum Clock {
 }
 
 /// Unit of the values of a series or a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Nanoseconds.
@@ -266,7 +275,8 @@ pub enum Unit {
 }
 
 /// Rows of numbers that are neither durations nor counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Table {
     /// What it shows.
     pub name: String,
@@ -277,7 +287,8 @@ pub struct Table {
 }
 
 /// A column of a [`Table`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Column {
     /// Heading.
     pub name: String,
@@ -288,7 +299,8 @@ pub struct Column {
 /// One thing that must be so if the number is to mean what it says.
 ///
 /// A claim is checked in every repetition; the record keeps the repetition that came out worst.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claim {
     /// What it claims, for programs: it stays when the sentence is said better. Empty where nobody
     /// knows it.
@@ -363,38 +375,6 @@ impl Claim {
         }
         kept.checks = checks;
     }
-}
-
-/// The first line of a journal: what the run set out to do, so that it can be resumed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunHeader {
-    /// Always [`RUN_SCHEMA`].
-    pub schema: String,
-    /// The run's name.
-    pub run: String,
-    /// When it was started, as `2026-11-21T02:00:00Z`; empty where nobody said.
-    #[serde(default)]
-    pub started: String,
-    /// Version of pagelab that wrote it.
-    pub pagelab: String,
-    /// What the command asked beyond its cases, for the part of the report that answers it; null
-    /// for a run that only measures.
-    #[serde(default, deserialize_with = "Asked::known", skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
-    /// The suite, or empty for a grid given on the command line.
-    #[serde(default)]
-    pub suite: String,
-    /// Names of the published results that belong beside this run.
-    #[serde(default)]
-    pub published: Vec<String>,
-    /// The command line, for people.
-    #[serde(default)]
-    pub command: Vec<String>,
-    /// How the loop was told to measure, as the loop reads it.
-    #[serde(default)]
-    pub method: Value,
-    /// The planned cases, in order.
-    pub plan: Vec<(String, Case)>,
 }
 
 #[cfg(test)]

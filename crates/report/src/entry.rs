@@ -93,7 +93,7 @@ impl Entry {
         &self.record.case
     }
 
-    pub(crate) fn parameter(&self, name: &str) -> &str {
+    pub(crate) fn value(&self, name: &str) -> &str {
         self.record.case.get(name).unwrap_or_default()
     }
 
@@ -108,12 +108,6 @@ impl Entry {
     /// What was counted under a name; `None` where nobody counted it.
     pub(crate) fn counter(&self, name: &str) -> Option<u64> {
         self.measured()?.counters.get(name).copied()
-    }
-
-    /// A number of 64 bits that a record keeps as two counters.
-    pub(crate) fn sum_of(&self, name: &str) -> Option<u64> {
-        let half = |end: &str| self.counter(&format!("{name}_{end}"));
-        Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
     }
 
     pub(crate) fn is_valid(&self) -> bool {

@@ -61,5 +61,6 @@ pub(crate) use grid::Grid;
 pub(crate) use headline::{base_cases, fault, headline};
 pub(crate) use limits::Limits;
 pub(crate) use numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally};
+pub(crate) use pagelab_record::vocabulary::parameter;
 pub(crate) use quantity::{Quantity, Unit, group_thousands};
 pub(crate) use run::Run;

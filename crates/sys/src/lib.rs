@@ -15,6 +15,26 @@ macro_rules! listed {
             pub const ALL: [Self; [$(stringify!($variant)),+].len()] = [$(Self::$variant),+];
         }
     };
+    // The same, each with its name.
+    (
+        $(#[$about:meta])* pub enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident => $text:literal,)+
+        }
+    ) => {
+        listed! { $(#[$about])* pub enum $name { $($(#[$doc])* $variant,)+ } }
+
+        impl $name {
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The one of a name.
+            pub fn named(name: &[u8]) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.name().as_bytes() == name)
+            }
+        }
+    };
 }
 
 pub mod arch;

@@ -1,30 +1,22 @@
 //! The log that a preloaded library writes: a file in our memory.
 //!
-//! The one idea: it has no name that could be left behind; whoever runs under the same user opens
-//! it by our own descriptor.
+//! The one idea: an entry says by which files of code memory was asked for, which symbols name.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    io,
-    os::{fd::AsRawFd, unix::fs::FileExt},
-};
+use std::{collections::HashMap, io};
 
-use pagelab_sys::{
-    memory::memfd,
-    process::preload::log::{ENTRIES, ENTRY_WORDS, Entry, LOG, LOG_BYTES, Module, Site},
+use pagelab_sys::process::{
+    CounterPage,
+    preload::log::{ENTRIES, ENTRY_WORDS, Entry, LOG, LOG_BYTES, Module, Site},
 };
 
 use crate::explain::symbols::Symbols;
 
-/// Bytes of an entry.
-const ENTRY_BYTES: usize = ENTRY_WORDS * 8;
 /// Callers that are told of a site.
 const TOLD: usize = 4;
 
 /// A log for one run.
 #[derive(Debug)]
-pub(crate) struct Log(File);
+pub(crate) struct Log(CounterPage);
 
 /// What was noted in a run.
 #[derive(Debug, Clone, Default)]
@@ -37,30 +29,20 @@ pub struct Logged {
 
 impl Log {
     pub(crate) fn new() -> io::Result<Self> {
-        let file = memfd::create("pagelab-log").map_err(io::Error::other)?;
-        file.set_len(LOG_BYTES as u64)?;
-        Ok(Self(file))
+        CounterPage::new("pagelab-log", LOG, LOG_BYTES).map(Self)
     }
 
     /// The variable that leads to it.
     pub(crate) fn variable(&self) -> (&'static str, String) {
-        (LOG, format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
+        self.0.variable()
     }
 
     /// What was noted; what cannot be read was not.
     pub(crate) fn read(&self) -> Logged {
-        let mut bytes = [0; ENTRY_BYTES];
-        let mut words = |nth: usize| {
-            let read = self.0.read_exact_at(&mut bytes, (nth * ENTRY_BYTES) as u64);
-            let mut words = [0; ENTRY_WORDS];
-            for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-                *word = u64::from_ne_bytes(*bytes);
-            }
-            read.is_ok().then_some(words)
-        };
-        let count = words(0).map_or(0, |words| words[0]);
+        let [count] = self.0.first();
         let kept = usize::try_from(count).unwrap_or(ENTRIES).min(ENTRIES);
-        let entries = (1..=kept).filter_map(|nth| Entry::of(&words(nth)?)).collect();
+        let words = self.0.words(ENTRY_WORDS, kept * ENTRY_WORDS).unwrap_or_default();
+        let entries = words.as_chunks().0.iter().filter_map(Entry::of).collect();
         Logged { entries, lost: count.saturating_sub(kept as u64) }
     }
 }

@@ -11,8 +11,9 @@ use pagelab_sys::{
     knobs::MemoryGroup,
     machine::{Tree, proc::in_use},
     process::{
+        CounterPage,
         launch::{Before, Ended, Waiting},
-        preload::Counts,
+        preload::{Counts, SHEET, SHEET_BYTES},
         tree,
     },
     time::monotonic_raw_ns,
@@ -24,7 +25,6 @@ use super::{
     look::{Expected, Eyes, Seen},
     maps::Weight,
     outside::{Collapsed, Collapsing},
-    preloaded::Sheet,
     program::Program,
     rungs::Start,
     streams::{PATIENCE, Streams, last_words},
@@ -134,8 +134,8 @@ impl Run<'_> {
             return Err(Stopped::Failed(why));
         }
         let mut command = self.command();
-        let sheet = self.start.preload.then(Sheet::new).transpose().map_err(Stopped::Start)?;
-        command.envs(sheet.as_ref().map(Sheet::variable));
+        let sheet = self.start.preload.then(sheet).transpose().map_err(Stopped::Start)?;
+        command.envs(sheet.as_ref().map(CounterPage::variable));
         let log = self.start.log.then(Log::new).transpose().map_err(Stopped::Start)?;
         command.envs(log.as_ref().map(Log::variable));
         streams.give(&mut command).map_err(Stopped::Start)?;
@@ -185,7 +185,7 @@ impl Run<'_> {
             counters: Counters::read(self.start.folio_kib()).since(&before),
             digest: streams.digest().unwrap_or(0),
             collapsed: watch.collapsing.map(Collapsing::close).unwrap_or_default(),
-            counts: sheet.as_ref().map(Sheet::counts),
+            counts: sheet.as_ref().map(|sheet| Counts(sheet.first())),
             left,
             before_exec,
             group_peak: self.group.and_then(MemoryGroup::peak),
@@ -257,4 +257,9 @@ pub(super) fn how(exit: u64) -> String {
         None => format!("exited with {exit}"),
         Some(signal) => format!("was ended by signal {signal}"),
     }
+}
+
+/// Where the preloaded library counts in one run.
+fn sheet() -> std::io::Result<CounterPage> {
+    CounterPage::new("pagelab-sheet", SHEET, SHEET_BYTES)
 }

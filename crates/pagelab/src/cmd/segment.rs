@@ -14,12 +14,8 @@ mod zeroing;
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::File,
     io,
-    os::{
-        fd::AsRawFd,
-        unix::{ffi::OsStrExt, fs::FileExt, process::CommandExt},
-    },
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     path::{Path, PathBuf},
     process::Command as Process,
     time::Duration,
@@ -31,8 +27,8 @@ use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::beside,
     machine,
-    memory::memfd,
     process::{
+        CounterPage,
         launch::{Ended, Running},
         relay,
         segment::{self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
@@ -238,7 +234,7 @@ impl Segmented {
 
     /// Runs the program to its end.
     fn start(&self, wish: &Wish, library: &Path) -> Result<(Ended, Counts), Failure> {
-        let sheet = sheet().map_err(Failure::host)?;
+        let page = CounterPage::new(SHEET_NAME, SHEET, SHEET_BYTES).map_err(Failure::host)?;
         let mut process = Process::new(&self.program[0]);
         // Its name is as it was typed, whatever the path.
         process.args(&self.program[1..]).arg0(&self.program[0]);
@@ -248,7 +244,7 @@ impl Segmented {
             libraries.push(before);
         }
         process.env(PRELOAD, libraries);
-        process.env(SHEET, format!("/proc/{}/fd/{}", std::process::id(), sheet.as_raw_fd()));
+        process.envs([page.variable()]);
         process.envs(wish.variables().map(|(variable, value)| (variable.name(), value)));
         if let Some(only) = &self.only {
             process.env(Variable::Only.name(), only);
@@ -262,25 +258,12 @@ impl Segmented {
             if is_ours { Failure::host(why) } else { Failure::usage(why) }
         })?;
         relay::to(running.pid());
-        let counts = || {
-            let mut bytes = [0; SHEET_BYTES];
-            // What cannot be read was not counted.
-            let _ = sheet.read_exact_at(&mut bytes, 0);
-            Counts::of(&bytes)
-        };
         loop {
             if let Some(ended) = running.wait(LOOK).with_context(name).map_err(Failure::internal)? {
-                return Ok((ended, counts()));
+                return Ok((ended, Counts(page.first())));
             }
         }
     }
-}
-
-/// A file in memory, which whoever runs under the same user opens by our own descriptor.
-fn sheet() -> io::Result<File> {
-    let file = memfd::create(SHEET_NAME).map_err(io::Error::other)?;
-    file.set_len(SHEET_BYTES as u64)?;
-    Ok(file)
 }
 
 /// Where our library is.

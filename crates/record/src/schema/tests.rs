@@ -1,5 +1,7 @@
 //! Claims, and documents of other versions.
 
+mod document;
+
 use super::*;
 
 fn claim(observed: i64) -> Claim {

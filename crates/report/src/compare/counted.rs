@@ -171,8 +171,8 @@ pub(super) fn sections(
         .table(counted);
     let said = "Instructions of the path that most samples took, counted in an emulated machine: \
                 the difference is exact.";
-    let paths = Section::new(id("paths"), &title("Paths")).with(Block::Table(table));
-    let mut sections = vec![paths.with(Block::Text(said.to_owned()))];
+    let paths = Section::new(id("paths"), &title("Paths")).with(table);
+    let mut sections = vec![paths.with(said)];
     let most = if for_page { FUNCTIONS_OF_A_PAGE } else { FUNCTIONS };
     let rows: Vec<_> = counted
         .iter()
@@ -203,7 +203,7 @@ pub(super) fn sections(
         String::new()
     };
     let functions = Section::new(id("functions"), &title("Functions that differ"));
-    let mut functions = functions.with(Block::Table(table));
+    let mut functions = functions.with(table);
     functions.blocks.push(Block::Text(format!("Instructions of the function itself.{more}")));
     if for_page {
         let flames = counted.iter().filter_map(|one| one.flame([a, b]));

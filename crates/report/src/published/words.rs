@@ -20,6 +20,14 @@ pub(super) struct Lack {
     pub(super) drops: bool,
 }
 
+impl Lack {
+    /// A lack that drops the sentence, of which nothing else is known.
+    pub(super) fn of(what: impl Into<String>, why: &str) -> Self {
+        let (what, why, arm, cure) = (what.into(), why.to_owned(), String::new(), String::new());
+        Self { what, arm, why, standing: None, cure, drops: true }
+    }
+}
+
 /// Whether any of it drops what asked for it.
 pub(super) fn drops(lacks: &[Lack]) -> bool {
     lacks.iter().any(|lack| lack.drops)

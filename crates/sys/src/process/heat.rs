@@ -1,28 +1,18 @@
-#![expect(unsafe_code, reason = "userfaultfd is opened without allocating; rules below")]
 //! The yard: where programs that are watched for hot pages and whoever watches them meet.
 //!
 //! The one idea: a file in memory that all of them map or read. Each program that is loaded has a
 //! row with its number and its descriptor of faults; what the library in a program sees of loads
 //! is an entry of a ring, two words, which whoever watches takes out. Whatever stands there was
 //! written by somebody's program: it is bounded, and nothing is believed but that it was said.
-//!
-//! Rules for the unsafe blocks:
-//! 1. A number is only a number, and a struct has the size that its request carries.
 
 use std::{
     collections::BTreeMap,
-    ffi::{c_int, c_long},
-    fs::File,
     io,
     ops::Range,
-    os::{fd::AsRawFd, unix::fs::FileExt},
     sync::atomic::{Ordering, fence},
 };
 
-use linux_raw_sys::general as uapi;
-
-use super::preload::edge::{Errno, checked, close};
-use crate::memory::memfd;
+use super::CounterPage;
 
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-heat";
@@ -102,59 +92,6 @@ pub const fn entry(kind: Kind, address: u64, pages: u32, pid: u32) -> [u64; ENTR
     [(address / PAGE * PAGE) | kind as u64, (pages as u64) << 32 | pid as u64]
 }
 
-/// Opens a descriptor for asynchronous write protection, high enough to be in nobody's way.
-///
-/// # Errors
-/// With the number of the error: `EINVAL` before Linux 6.7.
-pub fn descriptor() -> Result<c_int, Errno> {
-    const HIGH: c_long = 700;
-    let user_only = c_long::from(uapi::UFFD_USER_MODE_ONLY);
-    let flags = c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | user_only;
-    // SAFETY: rule 1.
-    let opened = checked(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })?;
-    let features = uapi::UFFD_FEATURE_PAGEFAULT_FLAG_WP
-        | uapi::UFFD_FEATURE_WP_ASYNC
-        | uapi::UFFD_FEATURE_WP_UNPOPULATED;
-    let (api, features) = (u64::from(uapi::UFFD_API), u64::from(features));
-    let mut argument = uapi::uffdio_api { api, features, ioctls: 0 };
-    // SAFETY: rule 1.
-    let spoke = checked(unsafe { libc::syscall(libc::SYS_ioctl, opened, API, &raw mut argument) });
-    let file = c_int::try_from(opened).unwrap_or(-1);
-    if let Err(errno) = spoke {
-        close(file);
-        return Err(errno);
-    }
-    let duplicate = c_long::from(libc::F_DUPFD_CLOEXEC);
-    // SAFETY: rule 1.
-    match checked(unsafe { libc::syscall(libc::SYS_fcntl, opened, duplicate, HIGH) }) {
-        Ok(high) => {
-            close(file);
-            Ok(c_int::try_from(high).unwrap_or(-1))
-        }
-        // No room up there: the low one does it as well.
-        Err(_) => Ok(file),
-    }
-}
-
-/// Takes memory back from a descriptor, so that the kernel treats it as if it had never been
-/// registered; whether it could. Memory that is not registered stays as it is, and the range may
-/// have holes.
-pub fn release(descriptor: c_int, range: Range<usize>) -> bool {
-    let start = range.start as u64 / PAGE * PAGE;
-    let end = (range.end as u64).saturating_add(PAGE - 1) / PAGE * PAGE;
-    let mut range = uapi::uffdio_range { start, len: end - start };
-    // SAFETY: rule 1.
-    let done = unsafe { libc::syscall(libc::SYS_ioctl, descriptor, UNREGISTER, &raw mut range) };
-    done == 0
-}
-
-/// `_IOR(0xAA, 0x01, struct uffdio_range)`.
-const UNREGISTER: u64 = 2 << 30 | (size_of::<uapi::uffdio_range>() as u64) << 16 | 0xAA << 8 | 1;
-/// `_IOWR(0xAA, 0x00, struct uffdio_register)`.
-pub const REGISTER: u64 = 3 << 30 | (size_of::<uapi::uffdio_register>() as u64) << 16 | 0xAA << 8;
-/// `_IOWR(0xAA, 0x3F, struct uffdio_api)`.
-const API: u64 = 3 << 30 | (size_of::<uapi::uffdio_api>() as u64) << 16 | 0xAA << 8 | 0x3F;
-
 /// A program that was loaded with the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {
@@ -182,7 +119,7 @@ pub struct Said {
 /// The yard, as whoever watches has it.
 #[derive(Debug)]
 pub struct Yard {
-    file: File,
+    file: CounterPage,
     taken: u64,
     asked: u64,
     said: BTreeMap<u32, Said>,
@@ -194,8 +131,7 @@ impl Yard {
     /// # Errors
     /// When there can be no file in memory.
     pub fn new(sampled: Option<u64>) -> io::Result<Self> {
-        let file = memfd::create("pagelab-heat").map_err(io::Error::other)?;
-        file.set_len(HEAT_BYTES as u64)?;
+        let file = CounterPage::new("pagelab-heat", HEAT, HEAT_BYTES)?;
         let yard = Self { file, taken: 0, asked: 0, said: BTreeMap::new() };
         yard.set(Head::Sampled, sampled.unwrap_or(0))?;
         Ok(yard)
@@ -203,7 +139,7 @@ impl Yard {
 
     /// The variable that leads to it, for as long as it is there.
     pub fn variable(&self) -> (&'static str, String) {
-        (HEAT, format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+        self.file.variable()
     }
 
     /// The last program of each process.
@@ -212,7 +148,7 @@ impl Yard {
     /// When it cannot be read.
     pub fn programs(&self) -> io::Result<Vec<Program>> {
         let count = usize::try_from(self.head(Head::Programs)?).unwrap_or(ROWS).min(ROWS);
-        let words = self.words(ROWS_AT, count * ROW_WORDS)?;
+        let words = self.file.words(ROWS_AT, count * ROW_WORDS)?;
         let mut last: BTreeMap<u32, Program> = BTreeMap::new();
         for (row, words) in words.chunks_exact(ROW_WORDS).enumerate() {
             let of = |which: Of| words.get(which as usize).copied().unwrap_or(0);
@@ -241,12 +177,11 @@ impl Yard {
         register: impl FnOnce() -> T,
     ) -> io::Result<Option<T>> {
         let word = |of: Of| ROWS_AT + row * ROW_WORDS + of as usize;
-        let registering =
-            |is: u64| self.file.write_all_at(&is.to_ne_bytes(), word(Of::Registering) as u64 * 8);
+        let registering = |is: u64| self.file.set(word(Of::Registering), &[is]);
         registering(1)?;
         // The program counts its call first and looks at this word then: one of both is seen.
         fence(Ordering::SeqCst);
-        let calls = self.words(word(Of::Calls), 1)?[0];
+        let calls = self.file.words(word(Of::Calls), 1)?[0];
         let done = (calls == 0).then(register);
         registering(0)?;
         Ok(done)
@@ -297,7 +232,7 @@ impl Yard {
             let slot = usize::try_from(self.taken % RING as u64).unwrap_or(0);
             let count = usize::try_from(left).unwrap_or(RING).min(RING - slot).min(1 << 14);
             let at = RING_AT + slot * ENTRY_WORDS;
-            let words = self.words(at, count * ENTRY_WORDS)?;
+            let words = self.file.words(at, count * ENTRY_WORDS)?;
             let mut whole = 0;
             for words in words.chunks_exact(ENTRY_WORDS) {
                 let later = left - whole as u64;
@@ -307,8 +242,7 @@ impl Yard {
                 whole += 1;
                 self.note([words[0], words[1]]);
             }
-            let zeroes = vec![0_u8; whole * ENTRY_WORDS * 8];
-            self.file.write_all_at(&zeroes, at as u64 * 8)?;
+            self.file.set(at, &vec![0; whole * ENTRY_WORDS])?;
             self.taken += whole as u64;
             left -= whole as u64;
             self.set(Head::Taken, self.taken)?;
@@ -332,17 +266,11 @@ impl Yard {
     }
 
     fn head(&self, which: Head) -> io::Result<u64> {
-        Ok(self.words(which as usize, 1)?[0])
+        Ok(self.file.words(which as usize, 1)?[0])
     }
 
     fn set(&self, which: Head, value: u64) -> io::Result<()> {
-        self.file.write_all_at(&value.to_ne_bytes(), which as u64 * 8)
-    }
-
-    fn words(&self, at: usize, count: usize) -> io::Result<Vec<u64>> {
-        let mut bytes = vec![0; count * 8];
-        self.file.read_exact_at(&mut bytes, at as u64 * 8)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+        self.file.set(which as usize, &[value])
     }
 }
 
@@ -356,9 +284,8 @@ mod tests {
     fn add(yard: &Yard, words: [u64; 2]) {
         let nth = yard.head(Head::Begun).unwrap();
         yard.set(Head::Begun, nth + 1).unwrap();
-        let at = (RING_AT as u64 + nth % RING as u64 * 2) * 8;
-        yard.file.write_all_at(&words[1].to_ne_bytes(), at + 8).unwrap();
-        yard.file.write_all_at(&words[0].to_ne_bytes(), at).unwrap();
+        let at = RING_AT + usize::try_from(nth).unwrap() % RING * ENTRY_WORDS;
+        yard.file.set(at, &words).unwrap();
     }
 
     #[test]
@@ -377,9 +304,7 @@ mod tests {
         assert_eq!(seen, [0x8000]);
         assert_eq!(yard.take(9).unwrap(), Said::default(), "one before it is not whole yet");
         assert_eq!(yard.take(8).unwrap().seen, [0x5000]);
-        let late = RING_AT as u64 * 8 + 3 * 16;
-        yard.file.write_all_at(&(0xb000_u64 | 2).to_ne_bytes(), late).unwrap();
-        yard.file.write_all_at(&9_u64.to_ne_bytes(), late + 8).unwrap();
+        yard.file.set(RING_AT + 3 * ENTRY_WORDS, &[0xb000 | 2, 9]).unwrap();
         assert_eq!(yard.take(9).unwrap().seen, [0xb000, 0x9000]);
     }
 
@@ -387,8 +312,7 @@ mod tests {
     fn a_process_is_what_its_last_row_says() {
         let mut yard = Yard::new(None).unwrap();
         let row = |nth: usize, of: Of, value: u64| {
-            let at = (ROWS_AT + nth * ROW_WORDS + of as usize) * 8;
-            yard.file.write_all_at(&value.to_ne_bytes(), at as u64).unwrap();
+            yard.file.set(ROWS_AT + nth * ROW_WORDS + of as usize, &[value]).unwrap();
         };
         row(0, Of::Pid, 7);
         row(0, Of::Descriptor, 701);
@@ -413,8 +337,7 @@ mod tests {
         ) {
             let mut yard = Yard::new(None).unwrap();
             for (at, words) in [(0, &head[..]), (ROWS_AT, &words), (RING_AT, &words)] {
-                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-                yard.file.write_all_at(&bytes, at as u64 * 8).unwrap();
+                yard.file.set(at, words).unwrap();
             }
             yard.programs().unwrap();
             yard.take(1).unwrap();

@@ -4,6 +4,7 @@
 
 pub mod child;
 pub mod closed;
+mod counter_page;
 pub mod crew;
 pub mod heat;
 pub mod launch;
@@ -17,6 +18,7 @@ pub mod stack;
 pub mod tree;
 
 pub use child::Heirloom;
+pub use counter_page::CounterPage;
 pub use crew::{Barrier, catch_interrupts, forget_interrupts, interrupt, interrupted};
 pub use pulse::{Beat, Pulse};
 pub use sched::{Fifo, Pinned, current_cpu, disable_thp, thread_id};

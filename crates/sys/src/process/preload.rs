@@ -5,14 +5,9 @@
 //! anything. Orders are a variable of the environment, so that what the program starts inherits
 //! them; counts are words of a page that all its processes share.
 
-pub mod behind;
-pub mod edge;
 pub mod log;
-mod map;
 
 use std::{fmt, str};
-
-pub use map::Map;
 
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-preload";
@@ -28,38 +23,25 @@ listed! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Order {
         /// Private anonymous maps are made present (`MADV_POPULATE_WRITE`, Linux 5.14).
-        Populate,
+        Populate => "populate",
         /// They are to have huge pages (`MADV_HUGEPAGE`).
-        Huge,
+        Huge => "huge",
         /// They are made present and collapsed into huge pages (`MADV_COLLAPSE`, Linux 6.1).
-        Collapse,
+        Collapse => "collapse",
         /// Shared memory takes pages of the hugetlb pool, which have so many bytes.
-        Pool,
+        Pool => "pool",
         /// Maps and what malloc gives are noted on the log, by the site that asked ([`log`]).
-        Watch,
+        Watch => "watch",
         /// Those whose unit is listed ([`log::UNITS`]) are to have huge pages.
-        Units,
+        Units => "units",
         /// What malloc gives of another unit is to have none (`MADV_NOHUGEPAGE`).
-        Spare,
+        Spare => "spare",
     }
 }
 
 impl Order {
     /// Those that are about units.
     pub const OF_UNITS: [Self; 3] = [Self::Watch, Self::Units, Self::Spare];
-
-    /// Its name in the variable.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Populate => "populate",
-            Self::Huge => "huge",
-            Self::Collapse => "collapse",
-            Self::Pool => "pool",
-            Self::Watch => "watch",
-            Self::Units => "units",
-            Self::Spare => "spare",
-        }
-    }
 }
 
 /// The orders of a library: `populate=1048576,huge=2097152`.
@@ -85,11 +67,9 @@ impl Orders {
     pub fn parse(text: &[u8]) -> Self {
         let mut orders = Self::default();
         for word in text.split(|byte| *byte == b',') {
-            let Some((name, bytes)) = str::from_utf8(word).ok().and_then(|w| w.split_once('='))
-            else {
-                continue;
-            };
-            for order in Order::ALL.into_iter().filter(|order| order.name() == name) {
+            let pair = str::from_utf8(word).ok().and_then(|word| word.split_once('='));
+            let Some((name, bytes)) = pair else { continue };
+            if let Some(order) = Order::named(name.as_bytes()) {
                 orders.from[order as usize] = bytes.parse().ok();
             }
         }
@@ -125,25 +105,14 @@ listed! {
     }
 }
 
-/// What was counted on a sheet.
+/// What was counted on a sheet: its first words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    counts: [u64; Counted::ALL.len()],
-}
+pub struct Counts(pub [u64; Counted::ALL.len()]);
 
 impl Counts {
-    /// The counts at the beginning of a sheet; what is missing is 0.
-    pub fn of(sheet: &[u8]) -> Self {
-        let mut counts = Self::default();
-        for (count, word) in counts.counts.iter_mut().zip(sheet.as_chunks().0) {
-            *count = u64::from_ne_bytes(*word);
-        }
-        counts
-    }
-
     /// One of them.
     pub const fn get(&self, counted: Counted) -> u64 {
-        self.counts[counted as usize]
+        self.0[counted as usize]
     }
 }
 
@@ -160,15 +129,6 @@ mod tests {
         let orders = Orders::parse(b"dance=1,huge=2097152,populate=x");
         assert_eq!(orders, Orders::default().with(Order::Huge, 2 << 20));
         assert_eq!(orders.to_string(), "huge=2097152");
-    }
-
-    #[test]
-    fn a_sheet_is_read_in_the_order_of_its_words() {
-        let words = [3_u64, 4, 5];
-        let sheet: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let counts = Counts::of(&sheet);
-        let told = Counted::ALL.map(|counted| counts.get(counted));
-        assert_eq!(told, [3, 4, 5, 0, 0]);
     }
 
     proptest! {

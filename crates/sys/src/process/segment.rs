@@ -8,14 +8,12 @@
 mod backed;
 mod names;
 mod totals;
-mod zero;
 
 use std::fmt;
 
 pub use backed::{Backed, Backing};
 pub use names::{NAME_BYTES, count_name};
-pub use totals::{ALL_WORDS, Counts, WORDS};
-pub use zero::Zero;
+pub use totals::{ALL_WORDS, Counter, Counts, WORDS};
 
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-segment";
@@ -31,45 +29,29 @@ listed! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Variable {
         /// Bytes of the heap's segment.
-        Heap,
+        Heap => "SMM_HEAP",
         /// Bytes of the segment of maps.
-        Mmap,
+        Mmap => "SMM_MMAP",
         /// Bytes of the main stack that are touched ahead.
-        Stack,
+        Stack => "SMM_STACK",
         /// Bytes of the program's code that are collapsed into huge pages, at most.
-        Code,
+        Code => "SMM_CODE",
         /// Whether leaves are of 2 MiB.
-        Pmd,
+        Pmd => "SMM_PMD",
         /// Whether they are of 1 GiB, too.
-        Pud,
+        Pud => "SMM_PUD",
         /// When memory is zeroed.
-        Zero,
+        Zero => "SMM_ZERO",
         /// What is behind a segment.
-        Backing,
+        Backing => "SMM_BACKING",
         /// The program that has segments; all others of a tree have none.
-        Only,
+        Only => "SMM_ONLY",
         /// Whether a segment that is full ends the program.
-        Strict,
+        Strict => "SMM_STRICT",
     }
 }
 
 impl Variable {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Heap => "SMM_HEAP",
-            Self::Mmap => "SMM_MMAP",
-            Self::Stack => "SMM_STACK",
-            Self::Code => "SMM_CODE",
-            Self::Pmd => "SMM_PMD",
-            Self::Pud => "SMM_PUD",
-            Self::Zero => "SMM_ZERO",
-            Self::Backing => "SMM_BACKING",
-            Self::Only => "SMM_ONLY",
-            Self::Strict => "SMM_STRICT",
-        }
-    }
-
     /// What may be said.
     const fn example(self) -> &'static str {
         match self {
@@ -84,6 +66,20 @@ impl Variable {
             Self::Only => "the name of a program's file, as SMM_ONLY=cc1",
             Self::Strict => "0 or 1, as SMM_STRICT=1",
         }
+    }
+}
+
+listed! {
+    /// When memory is zeroed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Zero {
+        /// By the fault that needs it.
+        #[default]
+        Fault => "fault",
+        /// When it is given back, by a helper.
+        Release => "release",
+        /// All of it, before the program begins.
+        Ahead => "ahead",
     }
 }
 
@@ -295,36 +291,31 @@ listed! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Reason {
         /// The heap was full.
-        HeapFull,
+        HeapFull => "heap-full",
         /// Memory of the heap with a larger alignment than its allocator serves.
-        Aligned,
+        Aligned => "aligned",
         /// The segment of maps had no room.
-        MmapFull,
+        MmapFull => "mmap-full",
         /// A map of a file.
-        File,
+        File => "file",
         /// Shared memory.
-        Shared,
+        Shared => "shared",
         /// A map at an address that the program chose.
-        Placed,
+        Placed => "placed",
         /// A stack, pages of a pool, locked memory.
-        Own,
+        Own => "own",
         /// The break.
-        Break,
+        Break => "break",
         /// A map that grew, and had parts with rights of their own.
-        Moved,
+        Moved => "moved",
         /// A map that may not be read and written, where leaves cannot have rights of their own.
-        Rights,
+        Rights => "rights",
         /// A call in the midst of another, as in a signal handler.
-        Busy,
+        Busy => "busy",
     }
 }
 
 impl Reason {
-    /// Where it is counted: calls, and bytes right behind.
-    pub const fn place(self) -> usize {
-        Counted::ALL.len() + 2 * self as usize
-    }
-
     /// As in "3 calls because ...".
     pub const fn because(self) -> &'static str {
         match self {
@@ -340,30 +331,6 @@ impl Reason {
             Self::Rights => "they were not to be read and written, as leaves of a pool are",
             Self::Busy => "they came in the midst of another",
         }
-    }
-
-    /// Its name where a program reads it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::HeapFull => "heap-full",
-            Self::Aligned => "aligned",
-            Self::MmapFull => "mmap-full",
-            Self::File => "file",
-            Self::Shared => "shared",
-            Self::Placed => "placed",
-            Self::Own => "own",
-            Self::Break => "break",
-            Self::Moved => "moved",
-            Self::Rights => "rights",
-            Self::Busy => "busy",
-        }
-    }
-}
-
-impl Backed {
-    /// Where it is counted.
-    pub const fn place(self) -> usize {
-        Counted::ALL.len() + 2 * Reason::ALL.len() + self as usize
     }
 }
 

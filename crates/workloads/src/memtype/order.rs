@@ -198,10 +198,6 @@ struct Messages {
 }
 
 impl Trial for Messages {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn reset(&mut self) -> Result<(), Error> {
         self.ground.look_up()
     }

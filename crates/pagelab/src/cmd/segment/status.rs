@@ -3,17 +3,15 @@
 //! Read from outside: the page of counts that `segment run` holds open, and the kernel's account of
 //! the program's processes. The program is not asked, and no signal is sent.
 
-use std::{
-    fs::{self, File},
-    io::Read,
-};
+use std::fs;
 
 use anyhow::Context;
 use clap::Args;
 use pagelab_advisor::ladder::maps;
 use pagelab_record::units::display_bytes;
 use pagelab_sys::process::{
-    segment::{Counts, SHEET_BYTES, Variable, Wish},
+    CounterPage,
+    segment::{Counts, Variable, Wish},
     tree,
 };
 
@@ -66,10 +64,8 @@ fn counts(pid: u32) -> Result<Counts, Failure> {
         let cure = "name the process of pagelab segment run";
         Failure::usage_text(format!("process {pid} runs no program with segments: {cure}"))
     })?;
-    let mut bytes = Vec::new();
-    let file = File::open(sheet).with_context(|| folder.clone()).map_err(Failure::host)?;
-    file.take(SHEET_BYTES as u64).read_to_end(&mut bytes).context(folder).map_err(Failure::host)?;
-    Ok(Counts::of(&bytes))
+    let page = CounterPage::open(&sheet).context(folder).map_err(Failure::host)?;
+    Ok(Counts(page.first()))
 }
 
 /// What a program was asked to have, by its environment.

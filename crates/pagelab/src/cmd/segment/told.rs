@@ -261,9 +261,8 @@ mod tests {
             padded[..name.len()].copy_from_slice(name.as_bytes());
             count_name(&words[WORDS..], padded);
         }
-        let file: Vec<u8> = words.into_iter().flat_map(|w| w.into_inner().to_ne_bytes()).collect();
         let wish = Wish { heap: 1 << 30, mmap: 1 << 30, leaf: Leaf::Pmd, ..Wish::default() };
-        let (counts, prices) = (&Counts::of(&file), Prices::default());
+        let (counts, prices) = (&Counts(words.map(AtomicU64::into_inner)), Prices::default());
         Told { wish: &wish, counts, usage: Some(&Usage::default()), prices }.lines()
     }
 

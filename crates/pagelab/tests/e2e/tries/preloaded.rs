@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use elf::{ElfBytes, endian::AnyEndian};
 use pagelab_sys::process::{
+    CounterPage,
     preload::{Counted, Counts, ORDERS, Order, Orders, PACKAGE, SHEET, SHEET_BYTES},
     segment,
 };
@@ -184,7 +185,7 @@ fn where_the_pool_is_empty_a_program_gets_what_it_asked_for() {
             return skip("the program is not of glibc here", "a system of glibc");
         }
         assert_eq!(plain.stdout, asked.stdout, "{kind}");
-        let counts = Counts::of(&fs::read(lab.path("sheet")).unwrap());
+        let counts = Counts(CounterPage::open(&lab.path("sheet")).unwrap().first());
         let told = [Counted::Programs, Counted::Asked, Counted::Bytes, Counted::Refused];
         assert_eq!(told.map(|counted| counts.get(counted)), [1, 1, 0, 1], "{kind}");
     }

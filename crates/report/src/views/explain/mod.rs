@@ -38,10 +38,7 @@ use self::{
 };
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
-/// The arm of everything that was seen of the program.
-pub(crate) use pagelab_record::vocabulary::arm::PROGRAM as ARM;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::PROGRAM as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{arm::PROGRAM as ARM, workload::PROGRAM as WORKLOAD};
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
 

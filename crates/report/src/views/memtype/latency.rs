@@ -5,8 +5,8 @@
 
 use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
-    elapsed, headline,
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns, elapsed,
+    headline, parameter,
     parameters::{self, display_type},
 };
 
@@ -18,16 +18,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, LATENCY);
     mine.first()?;
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
-    section.blocks.extend(charts::latency(run));
+    section.all(charts::latency(run));
     let shown = columns(&mine, &["type"]);
-    section.blocks.push(Block::Table(table(&mine, &shown)));
-    section.blocks.push(Block::Text(format!(
+    section.add(table(&mine, &shown));
+    section.add(format!(
         "{}The median empty timer pair is subtracted. A store ends when it has been \
          issued, a store with a fence when the fence has completed. × WB: the median over that of \
          the same operation on WB memory whose lines are in the cache.",
         all_rows(&mine, &shown)
-    )));
-    section.blocks.extend(withheld(&mine));
+    ));
+    section.all(withheld(&mine));
     Some(section)
 }
 
@@ -74,7 +74,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let Some(arm) = mine.iter().find_map(|entry| arms(entry, "op").into_iter().next()) else {
         return Vec::new();
     };
-    let known = mine.iter().filter_map(|e| Some((e.parameter("type"), number(e, arm, OP, "p50")?)));
+    let known =
+        mine.iter().filter_map(|e| Some((e.value(parameter::TYPE), number(e, arm, OP, "p50")?)));
     let mut known: Vec<(&str, Quantity)> = known.collect();
     known.dedup_by_key(|(memory_type, _)| *memory_type);
     let Some(((first, median), others)) = known.split_first() else { return Vec::new() };
@@ -89,7 +90,7 @@ fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
     let ignored = [&PLACE[..], &["state"]].concat();
     let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
     let hot = |entry: &Entry| {
-        entry.parameter("type") == TYPES[0] && entry.parameter("state") != "flushed"
+        entry.value(parameter::TYPE) == TYPES[0] && entry.value(parameter::STATE) != "flushed"
     };
     if hot(entry) {
         return None;

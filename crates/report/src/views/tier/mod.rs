@@ -16,17 +16,12 @@ use pagelab_record::{Case, Measured, Table};
 pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, distinct, elapsed, headline as make,
-    parameters, tally,
+    parameter, parameters, tally,
 };
 
-/// The policy that moves nothing.
-pub(crate) use pagelab_record::vocabulary::arm::NONE;
-/// The policy that knows the future.
-pub(crate) use pagelab_record::vocabulary::arm::ORACLE;
-/// The series of a whole simulation.
-pub(crate) use pagelab_record::vocabulary::series::RUN;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::SIMULATION as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::NONE, arm::ORACLE, series::RUN, workload::SIMULATION as WORKLOAD,
+};
 
 /// What is counted of an arm, in the order of the columns: counter, what to call it, and how soon
 /// its column is dropped.
@@ -93,7 +88,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
         .map(|entry| {
             let mut rest = parameters::without(entry.case(), &[]);
             rest.0.retain(|_, value| value != "auto");
-            match entry.case().get("scenario").map(parameters::display_scenario) {
+            match entry.case().get(parameter::SCENARIO).map(parameters::display_scenario) {
                 Some(scenario) => rest.with("scenario", scenario),
                 None => rest,
             }
@@ -104,7 +99,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
 
 /// A case as a heading: its scenario, and what was set otherwise.
 pub(crate) fn title(case: &Case) -> String {
-    let scenario = parameters::display_scenario(case.get("scenario").unwrap_or_default());
+    let scenario = parameters::display_scenario(case.get(parameter::SCENARIO).unwrap_or_default());
     let set = case.0.iter().filter(|(name, value)| {
         !matches!(name.as_str(), "scenario" | "policy") && *value != "auto"
     });
@@ -116,7 +111,7 @@ pub(crate) fn title(case: &Case) -> String {
 /// own, which would be columns with one cell.
 fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
     let has = |entry: &&&Entry| {
-        entry.parameter("policy") != "auto"
+        entry.value(parameter::POLICY) != "auto"
             && entry.numbers.get(elapsed(ORACLE, RUN), "regret").is_some()
     };
     mine.iter().filter(has).copied().collect()

@@ -14,7 +14,7 @@ use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
 pub(crate) use self::section::section;
 use crate::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, group_thousands, name_of,
-    numbers::counted, parameters,
+    numbers::counted, parameter, parameters,
 };
 
 /// The workload that this file reads.
@@ -26,11 +26,11 @@ const BASIS_POINTS: f64 = 10_000.0;
 
 /// What was published of a trace.
 fn published_of<'a>(entry: &Entry, published: &'a [Entry]) -> Vec<&'a Entry> {
-    let shift = entry.parameter("page-shift");
+    let shift = entry.value(parameter::PAGE_SHIFT);
     let mine = |other: &&Entry| {
         other.record.workload == WORKLOAD
             && name_of(other.case()) == name_of(entry.case())
-            && other.case().get("page-shift").is_none_or(|theirs| theirs == shift)
+            && other.case().get(parameter::PAGE_SHIFT).is_none_or(|theirs| theirs == shift)
     };
     published.iter().filter(mine).collect()
 }
@@ -220,7 +220,7 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
         value: percent(of(entry, "transition_share")?),
         label: format!(
             "page transitions of {}",
-            parameters::display_trace(entry.parameter("trace"))
+            parameters::display_trace(entry.value(parameter::TRACE))
         ),
         detail: detail.join(" · "),
         tone: Tone::Strong,
@@ -242,7 +242,7 @@ mod tests {
 
     fn of(trace: &str, series: &str, statistic: &str) -> Option<f64> {
         let published = published();
-        let mut mine = published.iter().filter(|entry| entry.parameter("trace") == trace);
+        let mut mine = published.iter().filter(|entry| entry.value("trace") == trace);
         mine.find_map(|e| e.numbers.get(counted(series), statistic)).map(|q| q.value)
     }
 

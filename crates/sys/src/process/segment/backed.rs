@@ -10,27 +10,11 @@ listed! {
     pub enum Backing {
         /// Transparent huge pages.
         #[default]
-        Thp,
+        Thp => "thp",
         /// Pages of a hugetlb pool, all of them taken when the segment is reserved.
-        Hugetlb,
+        Hugetlb => "hugetlb",
         /// Frames of the kernel module.
-        Module,
-    }
-}
-
-impl Backing {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Thp => "thp",
-            Self::Hugetlb => "hugetlb",
-            Self::Module => "module",
-        }
-    }
-
-    /// The one of a name.
-    pub fn named(name: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|backing| backing.name().as_bytes() == name)
+        Module => "module",
     }
 }
 

@@ -10,32 +10,42 @@ pub const WORDS: usize = Counted::ALL.len() + 2 * Reason::ALL.len() + Backed::AL
 /// Words of the counts and, behind them, of the table of names.
 pub const ALL_WORDS: usize = WORDS + NAME_WORDS;
 
-/// The counts of a run, and the names of its programs.
+/// What is counted, and where: a reason has its calls there, and its bytes right behind.
+pub trait Counter {
+    /// The word that counts it.
+    fn place(self) -> usize;
+}
+
+impl Counter for Counted {
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
+impl Counter for Reason {
+    fn place(self) -> usize {
+        Counted::ALL.len() + 2 * self as usize
+    }
+}
+
+impl Counter for Backed {
+    fn place(self) -> usize {
+        Counted::ALL.len() + 2 * Reason::ALL.len() + self as usize
+    }
+}
+
+/// The counts of a run, and the names of its programs: the first words of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts([u64; ALL_WORDS]);
+pub struct Counts(pub [u64; ALL_WORDS]);
 
 impl Counts {
-    /// The counts at the beginning of a file; what is missing is 0.
-    pub fn of(file: &[u8]) -> Self {
-        let mut words = [0; ALL_WORDS];
-        for (count, word) in words.iter_mut().zip(file.as_chunks().0) {
-            *count = u64::from_ne_bytes(*word);
-        }
-        Self(words)
-    }
-
     /// One of them.
-    pub const fn get(&self, counted: Counted) -> u64 {
-        self.0[counted as usize]
-    }
-
-    /// One of those of the memory behind segments.
-    pub const fn backed(&self, backed: Backed) -> u64 {
-        self.0[backed.place()]
+    pub fn get(&self, counted: impl Counter) -> u64 {
+        self.0[counted.place()]
     }
 
     /// Calls that went to the kernel, and their bytes.
-    pub const fn fallback(&self, reason: Reason) -> (u64, u64) {
+    pub fn fallback(&self, reason: Reason) -> (u64, u64) {
         (self.0[reason.place()], self.0[reason.place() + 1])
     }
 

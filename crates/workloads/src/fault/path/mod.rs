@@ -203,10 +203,6 @@ struct Booted {
 }
 
 impl Trial for Booted {
-    fn arm(&self) -> &'static str {
-        OURS
-    }
-
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let (mut all, mut target) = (Vec::new(), None);
         let (mut booted, mut unsaved) = (0, None);

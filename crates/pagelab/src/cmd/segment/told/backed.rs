@@ -32,19 +32,16 @@ impl Claim {
 }
 
 impl Told<'_> {
-    fn backed(&self, backed: Backed) -> u64 {
-        self.counts.backed(backed)
-    }
-
     /// Segments whose frames nobody may see here.
     pub(super) fn unseen(&self) -> u64 {
-        self.backed(Backed::Unseen)
+        self.counts.get(Backed::Unseen)
     }
 
     /// By which leaves the memory came, where it was set aside; and what became of them.
     pub(super) fn leaves(&self) -> Vec<String> {
         let [giant, large, small, short] =
-            [Backed::Giant, Backed::Large, Backed::Small, Backed::Short].map(|of| self.backed(of));
+            [Backed::Giant, Backed::Large, Backed::Small, Backed::Short]
+                .map(|of| self.counts.get(of));
         let mut lines = Vec::new();
         if self.wish.backing != Backing::Thp {
             let name = self.wish.backing.name();
@@ -69,12 +66,12 @@ impl Told<'_> {
             (Backed::Torn, "fork while others could write, as nothing holds writers here"),
             (Backed::Left, "page of the heap left in children, as a thread was taking it over"),
         ] {
-            let count = self.backed(of);
+            let count = self.counts.get(of);
             if count > 0 {
                 lines.push(format!("  {:<11} {}", "changes", plural(count, what)));
             }
         }
-        let copied = self.backed(Backed::Copied);
+        let copied = self.counts.get(Backed::Copied);
         if copied > 0 {
             lines.push(format!("  {:<11} {} copied for children", "fork", bytes(copied)));
         }
@@ -83,7 +80,7 @@ impl Told<'_> {
 
     /// The same for a program to read.
     pub(super) fn leaves_json(&self) -> Value {
-        let of = |backed| Value::from(self.backed(backed));
+        let of = |backed| Value::from(self.counts.get(backed));
         json!({
             "reserved": {
                 "1g": of(Backed::Giant), "2m": of(Backed::Large), "4k": of(Backed::Small),
@@ -107,7 +104,7 @@ impl Told<'_> {
     pub(super) fn claims(&self) -> Vec<Claim> {
         let mut claims = Vec::new();
         let mut leaves = |name, expected, observed, size: &str, says: &str| {
-            let (expected, observed) = (self.backed(expected), self.backed(observed));
+            let (expected, observed) = (self.counts.get(expected), self.counts.get(observed));
             if expected > 0 {
                 let says = format!("{} {says}", plural(expected, size));
                 claims.push(Claim { name, says, expected, observed });
@@ -124,7 +121,7 @@ impl Told<'_> {
         let others = [Reason::HeapFull, Reason::Aligned, Reason::Break, Reason::Moved];
         let fallbacks = Reason::ALL.into_iter().filter(|reason| !others.contains(reason));
         let fallbacks: u64 = fallbacks.map(|reason| self.counts.fallback(reason).1).sum();
-        let observed = self.backed(Backed::Believed);
+        let observed = self.counts.get(Backed::Believed);
         let says = format!("{} of maps = served + fallbacks", bytes(observed));
         let expected = self.count(Counted::MapBytes) + fallbacks;
         claims.push(Claim { name: "map-bytes", says, expected, observed });

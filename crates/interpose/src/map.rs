@@ -1,8 +1,8 @@
 //! How a map was asked for, and so what memory it is.
 
-use std::ffi::c_int;
+use std::{ffi::c_int, ops::Range};
 
-use super::edge;
+use crate::kernel;
 
 /// What `mmap(2)` was called with.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,16 @@ const CHOSEN: c_int = libc::MAP_HUGETLB
     | libc::MAP_GROWSDOWN;
 
 impl Map {
+    /// A map anywhere, of no file.
+    pub const fn new(length: usize, access: c_int, flags: c_int) -> Self {
+        Self { address: 0, length, access, flags, file: -1, offset: 0 }
+    }
+
+    /// The same at some addresses.
+    pub fn at(range: &Range<usize>, access: c_int, flags: c_int) -> Self {
+        Self { address: range.start, ..Self::new(range.len(), access, flags) }
+    }
+
     /// Whether all of these flags are set.
     pub const fn has(&self, flags: c_int) -> bool {
         self.flags & flags == flags
@@ -52,8 +62,32 @@ impl Map {
         self.is_own()
             && self.flags & libc::MAP_NORESERVE == 0
             && self.access & libc::PROT_WRITE != 0
-            && self.length as u64 <= edge::memory_bytes() / 2
+            && self.length as u64 <= kernel::memory_bytes() / 2
     }
+}
+
+/// Defines `mmap(2)` by both of its names, of which programs call the second that were built for
+/// large files: what is passed goes on to a function, which makes the map.
+#[macro_export]
+macro_rules! mmap_calls {
+    ($made:path) => { $crate::mmap_calls!($made; mmap mmap64); };
+    ($made:path; $($name:ident)+) => {$(
+        /// `mmap(2)`.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name(
+            address: *mut std::ffi::c_void,
+            length: usize,
+            access: std::ffi::c_int,
+            flags: std::ffi::c_int,
+            file: std::ffi::c_int,
+            offset: i64,
+        ) -> *mut std::ffi::c_void {
+            let address = address.addr();
+            let map = $crate::Map { address, length, access, flags, file, offset };
+            // SAFETY: whatever the call promises about its memory the program promises.
+            unsafe { $made(&map) }
+        }
+    )+};
 }
 
 #[cfg(test)]
@@ -62,14 +96,8 @@ mod tests {
 
     #[test]
     fn only_memory_that_is_meant_to_be_used_is_used() {
-        let used = Map {
-            address: 0,
-            length: 4 << 20,
-            access: libc::PROT_READ | libc::PROT_WRITE,
-            flags: libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            file: -1,
-            offset: 0,
-        };
+        let own = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let used = Map::new(4 << 20, kernel::USABLE, own);
         assert!(used.is_own() && used.is_used());
         let aside = Map { access: libc::PROT_NONE, ..used };
         let unreserved = Map { flags: used.flags | libc::MAP_NORESERVE, ..used };

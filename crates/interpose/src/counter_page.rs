@@ -1,0 +1,72 @@
+#![expect(unsafe_code, reason = "the environment and pages that others read; rules below")]
+//! Words of a file that all processes map which a command started: where they count.
+//!
+//! Rules for the unsafe blocks:
+//! 1. A text that is passed ends with 0.
+//! 2. A file is mapped only where it has the bytes that are looked at, and never unmapped.
+
+use std::{
+    ffi::CStr,
+    ptr,
+    sync::atomic::{AtomicPtr, AtomicU64, Ordering},
+};
+
+use crate::kernel;
+
+/// A variable of the environment, as long as nobody changes it.
+pub fn variable(name: &str) -> Option<&'static CStr> {
+    let mut bytes = [0; 64];
+    bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    let name = CStr::from_bytes_until_nul(&bytes).ok()?;
+    // SAFETY: rule 1.
+    let found = unsafe { libc::getenv(name.as_ptr()) };
+    // SAFETY: it ends with 0, and is read before the program can change it.
+    (!found.is_null()).then(|| unsafe { CStr::from_ptr(found) })
+}
+
+/// Words that all processes share which map the same file.
+///
+/// Where there is no such file nothing is counted, and all else is the same.
+#[derive(Debug)]
+pub struct CounterPage<const N: usize>(AtomicPtr<[AtomicU64; N]>);
+
+impl<const N: usize> CounterPage<N> {
+    /// Not open yet.
+    #[expect(clippy::new_without_default, reason = "a static")]
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Opens the file that a variable names, of exactly so many bytes; whether it is open.
+    pub fn open(&self, name: &str, bytes: usize) -> bool {
+        let file = variable(name).and_then(|path| kernel::open(path, libc::O_RDWR).ok());
+        let Some(file) = file else { return false };
+        // A shorter one would be a SIGBUS, a longer one is another file.
+        let is_whole = kernel::size(file) == Ok(bytes) && size_of::<[AtomicU64; N]>() <= bytes;
+        if is_whole && let Ok(at) = kernel::shared(file, bytes) {
+            self.0.store(at.cast(), Ordering::Release);
+        }
+        kernel::close(file);
+        self.get().is_some()
+    }
+
+    /// The words, where they are open.
+    pub fn get(&self) -> Option<&'static [AtomicU64; N]> {
+        // SAFETY: rule 2: null, or mapped for good, aligned, and long enough.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Counts something.
+    pub fn add(&self, nth: usize, more: u64) {
+        if let Some(word) = self.get().and_then(|words| words.get(nth)) {
+            word.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a number, over what was noted before.
+    pub fn set(&self, nth: usize, value: u64) {
+        if let Some(word) = self.get().and_then(|words| words.get(nth)) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}
