@@ -20,7 +20,10 @@ use std::{
     time::Duration,
 };
 
-use pagelab_record::walks::{Look, Looks, Walked};
+use pagelab_record::{
+    units::whole,
+    walks::{Look, Looks, Walked},
+};
 use pagelab_sys::{
     machine::proc,
     memory::accessed::{clear_accessed, read_accessed},
@@ -162,8 +165,7 @@ impl Looking {
         let cleared = clear_accessed(pid)?;
         cpu[1] = cpu_ns();
         let shortest = (cleared.took_ns() as f64 * (1.0 + self.reads) / 2.0).max(1.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "far below")]
-        let wait = (shortest as u64).saturating_mul(FACTORS[level] - 1).min(LONGEST_NS);
+        let wait = whole(shortest).saturating_mul(FACTORS[level] - 1).min(LONGEST_NS);
         if wait > 0 && !sleep(wait) {
             return Ok(());
         }

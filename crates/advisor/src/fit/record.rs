@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use pagelab_record::{
     Case, Column, Measured, Outcome, Record, Table,
     stats::Samples,
+    units::whole,
     vocabulary::{
         arm, series, tried,
         workload::{LATENCY, UNITS},
@@ -155,10 +156,9 @@ pub fn chosen(record: &Record, records: &[Record]) -> Result<Record, String> {
             }
         }
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a price")]
     let counters = [
-        (tried::BASE_FAULT, base_ns.round() as u64),
-        (tried::HUGE_FAULT, huge_ns.round() as u64),
+        (tried::BASE_FAULT, whole(base_ns.round())),
+        (tried::HUGE_FAULT, whole(huge_ns.round())),
         (tried::EXTRA_BOUND, choice.bound),
     ];
     measured.counters.extend(counters.map(|(name, count)| (name.to_owned(), count)));

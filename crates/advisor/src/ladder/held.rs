@@ -7,7 +7,10 @@
 use std::path::PathBuf;
 
 use pagelab_bench::{Error, PageSize};
-use pagelab_record::{Outcome, units::display_bytes};
+use pagelab_record::{
+    Outcome,
+    units::{display_bytes, whole},
+};
 use pagelab_sys::{
     knobs::{Belonging, BelongingGuard, KnobError, KnobGuard, Knobs, MemoryGroup, Obtained},
     machine::{Topology, Tree},
@@ -58,8 +61,7 @@ fn settings<'k>(
     let mut wanted = None;
     if let Some((size, path)) = &start.pool {
         let held = Tree::machine().number::<u64>(path).unwrap_or(0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-        let bytes = ((peak as f64 * POOL_MARGIN) as u64).saturating_add(POOL_SPARE);
+        let bytes = whole(peak as f64 * POOL_MARGIN).saturating_add(POOL_SPARE);
         // The kernel would give the pool all that there is: a program may map far more than that.
         if bytes > Topology::machine().memory_budget().bytes {
             let need = format!("{} of free memory for the pool", display_bytes(bytes as f64));

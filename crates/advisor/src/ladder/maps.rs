@@ -18,49 +18,41 @@ const ANONYMOUS: &str = "anonymous";
 /// Mappings that are told one by one.
 const MAPPINGS: usize = 24;
 
-/// What processes hold, in bytes.
+/// What processes hold in pages larger than the base page, in bytes, by [`Holding::KINDS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Holding {
-    /// Anonymous, in pages that a PMD maps.
-    pub anonymous_huge: u64,
-    /// Shared memory, likewise.
-    pub shared_huge: u64,
-    /// Files, likewise.
-    pub file_huge: u64,
-    /// Of hugetlb pools.
-    pub hugetlb: u64,
-}
+pub struct Holding([u64; 4]);
 
 impl Holding {
-    /// The kinds, as a table names them.
+    /// The kinds, as a table names them: what a PMD maps of anonymous memory, of shared memory and
+    /// of files, and what is of hugetlb pools.
     pub const KINDS: [&str; 4] = ["anonymous_huge", "shared_huge", "file_huge", "hugetlb"];
 
     /// By kind.
     pub fn kinds(&self) -> [u64; 4] {
-        [self.anonymous_huge, self.shared_huge, self.file_huge, self.hugetlb]
+        self.0
     }
 
     /// All that is in pages larger than the base page, as far as page tables say.
     pub fn large(&self) -> u64 {
-        self.kinds().iter().sum()
+        self.0.iter().sum()
     }
 
     fn add(&mut self, field: &str, bytes: u64) {
-        match field {
-            "AnonHugePages" => self.anonymous_huge += bytes,
-            "ShmemPmdMapped" => self.shared_huge += bytes,
-            "FilePmdMapped" => self.file_huge += bytes,
-            "Shared_Hugetlb" | "Private_Hugetlb" => self.hugetlb += bytes,
-            _ => (),
-        }
+        let kind = match field {
+            "AnonHugePages" => 0,
+            "ShmemPmdMapped" => 1,
+            "FilePmdMapped" => 2,
+            "Shared_Hugetlb" | "Private_Hugetlb" => 3,
+            _ => return,
+        };
+        self.0[kind] += bytes;
     }
 
     /// The sum.
     pub fn join(&mut self, other: Self) {
-        self.anonymous_huge += other.anonymous_huge;
-        self.shared_huge += other.shared_huge;
-        self.file_huge += other.file_huge;
-        self.hugetlb += other.hugetlb;
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum += more;
+        }
     }
 }
 
@@ -315,12 +307,7 @@ THPeligible:           0
     #[test]
     fn what_is_held_is_counted_once() {
         let (holding, _) = read_smaps(SMAPS);
-        let expected = Holding {
-            anonymous_huge: 30 << 20,
-            shared_huge: 0,
-            file_huge: 2 << 20,
-            hugetlb: 4 << 20,
-        };
+        let expected = Holding([30 << 20, 0, 2 << 20, 4 << 20]);
         assert_eq!((holding, holding.large() >> 20), (expected, 36));
     }
 

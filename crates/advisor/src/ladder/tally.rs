@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
     asked::Rung,
+    units::whole,
     verdict::Better,
     vocabulary::{Check, tried},
 };
@@ -317,8 +318,7 @@ fn scored(score: &Score, round: u32, said: f64) -> Series {
         Better::Less => tried::LESS,
     };
     let name = format!("{}{way}/{}", tried::SCORE, score.name);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
-    let thousandths = (said * 1000.0).round() as u64;
+    let thousandths = whole((said * 1000.0).round());
     Series { ops: 1000, ..series(&name, round, Clock::Wall, Unit::Count, thousandths.max(1)) }
 }
 

@@ -1,6 +1,6 @@
 //! What was seen in windows, as a table of a record.
 
-use crate::{Column, Table, vocabulary::table::WALKS};
+use crate::{Column, Table, units::whole, vocabulary::table::WALKS};
 
 /// What was walked to in one kind of memory within a window, in base pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,13 +99,7 @@ impl Looks {
     /// The last one stands for so many nanoseconds more.
     pub fn last_stands_for(&mut self, more_ns: f64) {
         if let Some(last) = self.looks.last_mut() {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "saturates"
-            )]
-            let more = more_ns.max(0.0) as u64;
-            last.stands_ns = last.stands_ns.saturating_add(more);
+            last.stands_ns = last.stands_ns.saturating_add(whole(more_ns));
         }
     }
 

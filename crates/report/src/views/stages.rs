@@ -6,7 +6,7 @@
 //! The estimate spreads the measured cost of the events evenly: half of an event's cost before its
 //! stamp, half after it.
 
-use pagelab_record::{Case, Measured, vocabulary::counter};
+use pagelab_record::{Case, Measured, units::place, vocabulary::counter};
 
 use crate::{
     Cell, Column, Entry, Headline, Numbers, Quantity, Run, Section, Table, Tone, Unit, all_rows,
@@ -170,12 +170,7 @@ fn head(entry: &Entry, shown: &[String]) -> Vec<Cell> {
 }
 
 fn bar(before: f64, part: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shares lie between 0 and 1"
-    )]
-    let cell = |share: f64| (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let cell = |share: f64| place((share.clamp(0.0, 1.0) * BAR as f64).round());
     let (from, to) = (cell(before), cell(before + part));
     let is_mine = |index: usize| from <= index && index < to.max(from + 1);
     (0..BAR).map(|index| if is_mine(index) { '█' } else { '·' }).collect()

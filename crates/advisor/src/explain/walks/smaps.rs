@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use pagelab_record::walks::Walked;
+use pagelab_record::{units, walks::Walked};
 use pagelab_sys::machine::proc;
 
 use super::super::{kind::Place, places};
@@ -43,10 +43,7 @@ pub(super) fn seen(text: &str) -> Vec<(Place, Mapped)> {
         sum.walked.least += least;
         sum.walked.most += most;
         if may_be_large && !mapping.has("VmFlags", "nh") {
-            let whole = least as f64 * whole(&mapping.range);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part")]
-            let whole = whole as u64;
-            sum.walked.whole += whole;
+            sum.walked.whole += units::whole(least as f64 * whole(&mapping.range));
         }
     }
     all.into_iter().collect()

@@ -41,7 +41,8 @@ impl args::Run for Status {
         let told = Told { wish: &wish, counts: &counts, usage: None, prices: Prices::default() };
         let mut lines = told.lines();
         let held: Vec<_> = all.iter().filter_map(|pid| maps::rollup(*pid)).collect();
-        let large: u64 = held.iter().map(|holding| holding.anonymous_huge + holding.hugetlb).sum();
+        let anonymous = |[anonymous, _, _, hugetlb]: [u64; 4]| anonymous + hugetlb;
+        let large: u64 = held.iter().map(|holding| anonymous(holding.kinds())).sum();
         let processes = if held.len() == 1 { "process runs" } else { "processes run" };
         lines.push(format!(
             "  now         {} {processes}, {} of private memory in huge pages",

@@ -9,7 +9,11 @@
 mod charts;
 mod section;
 
-use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
+use pagelab_record::{
+    Case, Measured,
+    units::{self, whole},
+    vocabulary::workload::REPLAY,
+};
 
 pub(crate) use self::section::section;
 use crate::{
@@ -175,22 +179,12 @@ fn bucket(from: f64, to: f64) -> String {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the number of a page is whole and below 2^52, or the largest there is"
-)]
 fn page_series(page: f64) -> String {
-    format!("page/{:#x}", page.max(0.0) as u64)
+    format!("page/{:#x}", whole(page))
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "page sizes are powers of two"
-)]
 fn page_size(bytes: f64) -> String {
-    units::format_bytes(bytes.max(0.0) as u64)
+    units::format_bytes(whole(bytes))
 }
 
 /// A share with two digits, as the author prints them.

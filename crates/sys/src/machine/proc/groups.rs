@@ -67,15 +67,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_both_versions_are_told_apart() {
-        let text = "5:cpu,cpuacct:/x:y\n1:name=systemd:/s\n0::/a b\nbad\n";
-        assert_eq!(group(text).map(|group| group.path), Some("/a b"));
-        let cpu = groups(text).find(|group| group.controls("cpuacct")).unwrap();
-        assert!(cpu.path == "/x:y" && !cpu.controls("") && !cpu.controls("memory"));
-        assert_eq!(group("5:cpu:/x\n"), None);
-    }
-
-    #[test]
     fn mounts_are_told_with_their_escapes() {
         let text = "35 31 0:32 / /a\\040b rw,nosuid shared:9 master:1 - cgroup cgroup rw,memory\n\
                     36 31 0:33 /x /c rw - cgroup2 none rw\nbad - line\n";

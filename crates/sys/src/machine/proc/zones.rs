@@ -43,25 +43,3 @@ impl<'t> Zone<'t> {
         self.pages("min") + pages.max().unwrap_or(0)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zones_are_told_with_their_numbers() {
-        let text = "\
-            Node 0, zone DMA\n  pages free  30\n  min  1\n  high  10\n  protection: (0, 900, 7)\n\
-            Node 12, zone   Normal\n  pages free     500\n        high     20\n  pagesets\n    \
-            cpu: 0\n              high:  63\n";
-        let told = |zone: Zone<'_>| {
-            let Zone { node, name, .. } = zone;
-            (node, name.to_owned(), zone.pages("pages free"), zone.pages("high"), zone.kept())
-        };
-        let expected = [(0, "DMA".to_owned(), 30, 10, 901), (12, "Normal".to_owned(), 500, 20, 0)];
-        assert_eq!(zones(text).map(told).collect::<Vec<_>>(), expected);
-        let blocks = "Node 0, zone      DMA      0      3\nNode 1, zone   Normal    100";
-        let found: Vec<Vec<u64>> = zones(blocks).map(|zone| zone.blocks().collect()).collect();
-        assert_eq!(found, [vec![0, 3], vec![100]]);
-    }
-}

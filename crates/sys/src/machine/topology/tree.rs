@@ -111,20 +111,3 @@ impl Tree {
         numbers
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_matched_whole_and_its_unit_left_off() {
-        let root = tempfile::tempdir().unwrap();
-        let tree = Tree::at(root.path());
-        fs::write(root.path().join("meminfo"), "MemTotalX: 7 kB\nMemTotal:   42 kB\npgfault 9\n")
-            .unwrap();
-        assert_eq!(tree.field_number("meminfo", "MemTotal"), Some(42));
-        assert_eq!(tree.field_number("/meminfo", "pgfault"), Some(9));
-        assert_eq!(tree.field("meminfo", "Mem"), None);
-        assert_eq!(tree.field("nothing", "Mem"), None);
-    }
-}
