@@ -1,6 +1,7 @@
 //! Claims, and documents of other versions.
 
 use super::*;
+use crate::vocabulary::Check;
 
 fn claim(observed: i64) -> Claim {
     Claim::check(Check::MajorFaults, "pagelab", 10, observed, 0)

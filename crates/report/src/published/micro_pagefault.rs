@@ -67,7 +67,7 @@ impl Totals {
     /// Of one of our records: its first process, by CPU time. Of a published one: as it says.
     fn of(entry: &Entry, arm: &str) -> Option<Self> {
         let measured = entry.measured().filter(|_| entry.is_valid())?;
-        let counter = |name: &str| measured.counters.get(name).copied().unwrap_or_default() as f64;
+        let counter = |name: &str| measured.counter(name).unwrap_or_default() as f64;
         let mine = |s: &&Series| s.arm == arm && s.clock == Clock::Cpu;
         if entry.record.nature == Nature::Published {
             let named = |names: &[&str]| {
