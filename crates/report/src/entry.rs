@@ -88,9 +88,7 @@ impl Entry {
 
     /// Adds what else a record implies, where its numbers may be quoted.
     pub(crate) fn derive(&mut self, derive: impl FnOnce(&Case, &Measured, &mut Numbers)) {
-        if let (Standing::Valid, Outcome::Measured(measured)) =
-            (self.standing, &self.record.outcome)
-        {
+        if let (Standing::Valid, Some(measured)) = (self.standing, self.record.measured()) {
             derive(&self.record.case, measured, &mut self.numbers);
         }
     }
@@ -110,15 +108,12 @@ impl Entry {
 
     /// The observations, whatever they are worth.
     pub(crate) fn measured(&self) -> Option<&Measured> {
-        match &self.record.outcome {
-            Outcome::Measured(measured) => Some(measured),
-            _ => None,
-        }
+        self.record.measured()
     }
 
     /// What was counted under a name; `None` where nobody counted it.
     pub(crate) fn counter(&self, name: &str) -> Option<u64> {
-        self.measured()?.counters.get(name).copied()
+        self.measured()?.counter(name)
     }
 
     pub(crate) fn is_valid(&self) -> bool {

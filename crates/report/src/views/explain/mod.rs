@@ -107,13 +107,12 @@ impl Group {
 
 /// A cell of a table of one row, by the name of its column.
 pub(crate) fn cell(table: &Table, column: &str) -> Option<f64> {
-    let index = table.columns.iter().position(|c| c.name == column)?;
-    Some(*table.rows.first()?.get(index)? as f64)
+    Some(table.cell(column)? as f64)
 }
 
 /// How many faults there were for each that was told.
 fn scale(measured: &Measured) -> f64 {
-    let of = |name: &str| measured.counters.get(name).copied().unwrap_or(0) as f64;
+    let of = |name: &str| measured.counter(name).unwrap_or(0) as f64;
     let (counted, lost) =
         (of("perf_minor") + of("perf_major"), of("perf_minor_lost") + of("perf_major_lost"));
     if counted > lost { counted / (counted - lost) } else { 1.0 }
@@ -130,7 +129,7 @@ struct Brief {
 
 impl Brief {
     fn of(measured: &Measured) -> Self {
-        let stretches = measured.counters.get("stretches").copied().unwrap_or(0) as f64;
+        let stretches = measured.counter("stretches").unwrap_or(0) as f64;
         let faults = measured.tables.iter().filter(|table| table.name.starts_with("fault/"));
         let in_full = |table: &Table| Some(cell(table, "faults")? - cell(table, "brief")?);
         Self { in_full: faults.filter_map(in_full).sum(), stretches }
