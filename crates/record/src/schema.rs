@@ -239,6 +239,20 @@ pub struct Series {
     pub data: Data,
 }
 
+impl Series {
+    /// What one operation each took, of the first repetition of the first process.
+    pub fn new(
+        name: impl Into<String>,
+        arm: impl Into<String>,
+        clock: Clock,
+        unit: Unit,
+        data: impl Into<Data>,
+    ) -> Self {
+        let (name, arm, data) = (name.into(), arm.into(), data.into());
+        Self { name, arm, process: 0, repetition: 0, clock, unit, ops: 1, bytes: 0, data }
+    }
+}
+
 /// The observations of a series, in the form that was kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -250,6 +264,12 @@ pub enum Data {
     Histogram(String),
     /// Only what somebody else kept of them.
     Summary(Summary),
+}
+
+impl From<Vec<u64>> for Data {
+    fn from(values: Vec<u64>) -> Self {
+        Self::Values(values)
+    }
 }
 
 /// What is left of a distribution whose observations are gone. Units are the series'.

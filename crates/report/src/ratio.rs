@@ -56,15 +56,9 @@ mod tests {
     #[test]
     fn what_a_process_does_to_both_arms_leaves_their_ratio_alone() {
         let series = |process: u32, arm: &str, ns: u64| Series {
-            name: "replay".into(),
-            arm: arm.into(),
             process,
-            repetition: 0,
-            clock: Clock::Cpu,
-            unit: pagelab_record::Unit::Ns,
             ops: 10,
-            bytes: 0,
-            data: Data::Values(vec![ns]),
+            ..Series::new("replay", arm, Clock::Cpu, pagelab_record::Unit::Ns, vec![ns])
         };
         let all: Vec<Series> = [(0, 100), (1, 170), (2, 230)]
             .into_iter()

@@ -241,15 +241,8 @@ mod tests {
 
     fn took(turn: Turn, ns: u64) -> Partial {
         let series = |name: &str| Series {
-            name: name.into(),
-            arm: "pagelab".into(),
             process: turn.round,
-            repetition: 0,
-            clock: Clock::Wall,
-            unit: Unit::Ns,
-            ops: 1,
-            bytes: 0,
-            data: Data::Values(vec![ns / 2]),
+            ..Series::new(name, "pagelab", Clock::Wall, Unit::Ns, vec![ns / 2])
         };
         let mut partial = Partial::default();
         let series = vec![series("map"), series("populate")];

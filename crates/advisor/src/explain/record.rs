@@ -10,7 +10,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use pagelab_record::{
-    Case, Clock, Data, Measured, Outcome, Record, Series, Table, Unit, units::display_bytes,
+    Case, Clock, Measured, Outcome, Record, Series, Table, Unit, units::display_bytes,
     vocabulary::table, walks::Looks,
 };
 
@@ -63,17 +63,7 @@ pub fn measured(watched: &Watched) -> Measured {
 }
 
 fn series(name: &str, clock: Clock, ns: u64) -> Series {
-    Series {
-        name: name.to_owned(),
-        arm: "program".to_owned(),
-        process: 0,
-        repetition: 0,
-        clock,
-        unit: Unit::Ns,
-        ops: 1,
-        bytes: 0,
-        data: Data::Values(vec![ns]),
-    }
+    Series::new(name, "program", clock, Unit::Ns, vec![ns])
 }
 
 fn mapping_tables(seen: &Seen) -> Vec<Table> {

@@ -294,17 +294,7 @@ fn obtained(proof: Proof, once: &Once) -> Option<u64> {
 }
 
 fn series(name: &str, round: u32, clock: Clock, unit: Unit, value: u64) -> Series {
-    Series {
-        name: name.to_owned(),
-        arm: tried::ARM.to_owned(),
-        process: round,
-        repetition: 0,
-        clock,
-        unit,
-        ops: 1,
-        bytes: 0,
-        data: Data::Values(vec![value]),
-    }
+    Series { process: round, ..Series::new(name, tried::ARM, clock, unit, vec![value]) }
 }
 
 /// A score in thousandths: a series holds whole numbers, each of so many operations.

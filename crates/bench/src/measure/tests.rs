@@ -218,17 +218,7 @@ fn a_body_that_is_not_made_slower_is_a_claim_that_fails() {
 }
 
 fn series(repetition: u32, value: u64) -> Series {
-    Series {
-        name: "touch".into(),
-        arm: "a".into(),
-        process: 0,
-        repetition,
-        clock: Source::Tsc,
-        unit: Unit::Ns,
-        ops: 1,
-        bytes: 0,
-        data: Data::Values(vec![value]),
-    }
+    Series { repetition, ..Series::new("touch", "a", Source::Tsc, Unit::Ns, vec![value]) }
 }
 
 #[test]

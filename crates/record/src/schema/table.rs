@@ -20,7 +20,7 @@ pub struct Table {
 pub struct Column {
     /// Heading.
     pub name: String,
-    /// Unit, in words where [`Unit`] has none.
+    /// Unit, in words where `Unit` has none.
     pub unit: String,
 }
 

@@ -5,15 +5,10 @@ use crate::schema::Unit;
 
 fn series(process: u32, repetition: u32, values: &[u64]) -> Series {
     Series {
-        name: "touch".into(),
-        arm: "pagelab".into(),
         process,
         repetition,
-        clock: Clock::Tsc,
-        unit: Unit::Ns,
         ops: 10,
-        bytes: 0,
-        data: Data::Values(values.to_vec()),
+        ..Series::new("touch", "pagelab", Clock::Tsc, Unit::Ns, values.to_vec())
     }
 }
 

@@ -43,15 +43,9 @@ fn record(page: &str, series: Vec<Series>) -> Record {
 
 fn series(process: usize, clock: Clock, unit: Unit, data: Data) -> Series {
     Series {
-        name: "fault".into(),
-        arm: "pagelab".into(),
         process: u32::try_from(process).unwrap(),
-        repetition: 0,
-        clock,
-        unit,
-        ops: 1,
         bytes: 4096,
-        data,
+        ..Series::new("fault", "pagelab", clock, unit, data)
     }
 }
 

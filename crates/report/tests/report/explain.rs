@@ -16,17 +16,7 @@ fn table(name: &str, cells: &[(&str, i64)]) -> Table {
 }
 
 fn watched(clock: Clock, ns: u64) -> Series {
-    Series {
-        name: "watched".to_owned(),
-        arm: "program".to_owned(),
-        process: 0,
-        repetition: 0,
-        clock,
-        unit: Unit::Ns,
-        ops: 1,
-        bytes: 0,
-        data: Data::Values(vec![ns]),
-    }
+    Series::new("watched", "program", clock, Unit::Ns, vec![ns])
 }
 
 /// Two threads that store to 40 000 pages, half of them at once, and a file of which 500 pages were

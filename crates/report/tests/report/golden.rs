@@ -255,15 +255,11 @@ pub(crate) fn values(
     ns: f64,
 ) -> Vec<Series> {
     let series = |(process, repetition, factor)| Series {
-        name: name.into(),
-        arm: arm.into(),
         process,
         repetition,
-        clock,
-        unit: Unit::Ns,
         ops,
         bytes,
-        data: Data::Values(vec![whole(ns * factor)]),
+        ..Series::new(name, arm, clock, Unit::Ns, vec![whole(ns * factor)])
     };
     repetitions().map(series).collect()
 }
@@ -288,15 +284,8 @@ pub(crate) fn histogram(
         histogram.saturating_record(whole(value * PROCESS_FACTOR[process as usize]));
     }
     Series {
-        name: name.into(),
-        arm: arm.into(),
         process,
-        repetition: 0,
-        clock: Clock::Tsc,
-        unit: Unit::Ns,
-        ops: 1,
-        bytes: 0,
-        data: Data::Histogram(latency::encode(&histogram)),
+        ..Series::new(name, arm, Clock::Tsc, Unit::Ns, Data::Histogram(latency::encode(&histogram)))
     }
 }
 

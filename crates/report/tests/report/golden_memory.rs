@@ -4,7 +4,7 @@
 //! trace that is like the published one; both are deterministic arithmetic.
 
 use pagelab_record::{
-    Case, Claim, Clock, Data, Measured, Outcome, Record, RunHeader, Series, Table, Unit,
+    Case, Claim, Clock, Measured, Outcome, Record, RunHeader, Series, Table, Unit,
     vocabulary::Check,
 };
 
@@ -127,15 +127,9 @@ fn arm(name: &str, ns: f64, [elapsed_ns, system_ns]: [f64; 2], counts: [u64; 2])
     let counted = [("read-calls", counts[0]), ("minor-faults", counts[1]), ("major-faults", 0)];
     for (series, count) in counted {
         all.extend(repetitions().map(|(process, repetition, _)| Series {
-            name: series.into(),
-            arm: name.into(),
             process,
             repetition,
-            clock: Clock::Tsc,
-            unit: Unit::Count,
-            ops: 1,
-            bytes: 0,
-            data: Data::Values(vec![count]),
+            ..Series::new(series, name, Clock::Tsc, Unit::Count, vec![count])
         }));
     }
     all

@@ -5,7 +5,7 @@
 //! what it did not publish (completion, latency, order) is made up near what its table implies.
 
 use pagelab_record::{
-    Case, Claim, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
+    Case, Claim, Clock, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
     vocabulary::Check,
 };
 
@@ -104,20 +104,11 @@ impl Shape {
     fn series(&self, name: &str, arm: &str, bytes: u64, ns: f64) -> Vec<Series> {
         // UC is steady; the others have rounds that take longer.
         let wander = if self.memory_type == "uc" { 0.0004 } else { 0.004 };
-        let series = |(process, repetition, factor): (u32, u32, f64)| Series {
-            name: name.into(),
-            arm: arm.into(),
-            process,
-            repetition,
-            clock: Clock::Tsc,
-            unit: Unit::Ns,
-            ops: SIZE / self.width(),
-            bytes,
-            data: Data::Values(
-                (0..self.rounds)
-                    .map(|round| whole(ns * factor * (1.0 + f64::from(round * 7 % 5) * wander)))
-                    .collect(),
-            ),
+        let series = |(process, repetition, factor): (u32, u32, f64)| {
+            let round = |round| whole(ns * factor * (1.0 + f64::from(round * 7 % 5) * wander));
+            let values: Vec<u64> = (0..self.rounds).map(round).collect();
+            let series = Series::new(name, arm, Clock::Tsc, Unit::Ns, values);
+            Series { process, repetition, ops: SIZE / self.width(), bytes, ..series }
         };
         repetitions().map(series).collect()
     }
@@ -294,15 +285,10 @@ fn order(memory_type: &str, store: &str, fence: &str, seen: u64, forbidden: bool
     let mut result = Measured::default();
     let each = |name: &str, unit, ops, value| {
         let one = |(process, repetition, _)| Series {
-            name: name.into(),
-            arm: "pagelab".into(),
             process,
             repetition,
-            clock: Clock::Tsc,
-            unit,
             ops,
-            bytes: 0,
-            data: Data::Values(vec![value]),
+            ..Series::new(name, "pagelab", Clock::Tsc, unit, vec![value])
         };
         repetitions().map(one).collect::<Vec<_>>()
     };

@@ -218,15 +218,11 @@ fn any_series() -> impl Strategy<Value = Series> {
     let values = prop::collection::vec(prop_oneof![Just(0), Just(u64::MAX), any::<u64>()], 0..3);
     let shape = (0..3_u32, 0..3_u32, prop_oneof![Just(0), Just(1), any::<u64>()]);
     (names, arms, clocks, values, shape).prop_map(|(name, arm, clock, values, shape)| Series {
-        name: name.into(),
-        arm: arm.into(),
         process: shape.0,
         repetition: shape.1,
-        clock,
-        unit: Unit::Ns,
         ops: shape.2,
         bytes: shape.2,
-        data: Data::Values(values),
+        ..Series::new(name, arm, clock, Unit::Ns, values)
     })
 }
 
@@ -303,15 +299,10 @@ proptest! {
         floor in 1_000_u64..1_000_000, factor in 1_u64..50, slower in 1_u64..20,
     ) {
         let series = |process: u32, arm: &str, ns: u64| Series {
-            name: "replay".into(),
-            arm: arm.into(),
             process,
-            repetition: 0,
-            clock: Clock::Cpu,
-            unit: Unit::Ns,
             ops: 1_000,
             bytes: 10_000,
-            data: Data::Values(vec![ns]),
+            ..Series::new("replay", arm, Clock::Cpu, Unit::Ns, vec![ns])
         };
         let both = |process, times: u64| {
             [series(process, "noop", floor * times), series(process, "tlb", floor * times * factor)]

@@ -39,17 +39,7 @@ pub(crate) const fn came(name: &'static str, reach: Reach, ns: u64, peak: u64, l
 }
 
 fn series(name: &str, round: u32, clock: Clock, unit: Unit, value: u64) -> Series {
-    Series {
-        name: name.into(),
-        arm: tried::ARM.into(),
-        process: round,
-        repetition: 0,
-        clock,
-        unit,
-        ops: 1,
-        bytes: 0,
-        data: Data::Values(vec![value]),
-    }
+    Series { process: round, ..Series::new(name, tried::ARM, clock, unit, vec![value]) }
 }
 
 fn record(came: &Came) -> Record {

@@ -1,7 +1,7 @@
 //! Fleets whose answer is known.
 
 use pagelab_record::{
-    Claim, Clock, Data, Host, Measured, Record, Series,
+    Claim, Clock, Host, Measured, Record, Series,
     vocabulary::{Check, arm::OURS},
 };
 use serde_json::json;
@@ -13,15 +13,8 @@ const PLAIN: Style = Style { color: false, width: 200 };
 /// A record of a host whose processes took so many nanoseconds.
 fn record(host: &str, ns: &[u64]) -> Record {
     let series = |(process, ns): (usize, &u64)| Series {
-        name: "getppid".to_owned(),
-        arm: OURS.to_owned(),
         process: u32::try_from(process).unwrap(),
-        repetition: 0,
-        clock: Clock::Tsc,
-        unit: pagelab_record::Unit::Ns,
-        ops: 1,
-        bytes: 0,
-        data: Data::Values(vec![*ns; 3]),
+        ..Series::new("getppid", OURS, Clock::Tsc, pagelab_record::Unit::Ns, vec![*ns; 3])
     };
     let measured =
         Measured { series: ns.iter().enumerate().map(series).collect(), ..Measured::default() };

@@ -242,7 +242,7 @@ pub(crate) fn release_per_page(entry: &Entry) -> Option<Quantity> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use pagelab_record::{Data, schema};
+    use pagelab_record::schema;
 
     use super::*;
 
@@ -250,15 +250,10 @@ mod tests {
     fn what_the_host_had_to_back_is_a_number_of_its_own_and_in_no_other() {
         // A hundred pages in each repetition, at 100 ns where warm and at 500 where cold.
         let series = |name: &str, repetition: u32, pages: u64, ns: u64| Series {
-            name: name.to_owned(),
-            arm: ARM.to_owned(),
-            process: 0,
             repetition,
-            clock: Clock::Wall,
-            unit: schema::Unit::Ns,
             ops: pages,
             bytes: pages * 4096,
-            data: Data::Values(vec![pages * ns]),
+            ..Series::new(name, ARM, Clock::Wall, schema::Unit::Ns, vec![pages * ns])
         };
         let measured = Measured {
             series: vec![

@@ -172,7 +172,7 @@ fn headline(mine: &[&Entry]) -> Option<Headline> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use pagelab_record::{Clock, Data, Host, Nature, Outcome, Record, Series, Unit as In, schema};
+    use pagelab_record::{Clock, Host, Nature, Outcome, Record, Series, Unit as In, schema};
 
     use super::*;
 
@@ -193,17 +193,7 @@ pub(crate) mod tests {
 
     /// The time of an arm, in seconds.
     pub(crate) fn with_time(arm: &str, seconds: u64) -> Series {
-        Series {
-            name: RUN.to_owned(),
-            arm: arm.to_owned(),
-            process: 0,
-            repetition: 0,
-            clock: Clock::Scripted,
-            unit: In::Ns,
-            ops: 1,
-            bytes: 0,
-            data: Data::Values(vec![seconds * 1_000_000_000]),
-        }
+        Series::new(RUN, arm, Clock::Scripted, In::Ns, vec![seconds * 1_000_000_000])
     }
 
     fn entry(generator: &str) -> Entry {
