@@ -23,6 +23,7 @@ use pagelab_sys::process::segment::{Backing, Leaf, Wish};
 use crate::{
     filtered,
     ground::Ground,
+    kept,
     ranges::{self, Ranges},
 };
 
@@ -305,7 +306,7 @@ pub(crate) fn vacant(length: usize, align: usize, grows: Grows) -> Option<usize>
 pub(crate) fn map(range: &Range<usize>) -> Result<(), Errno> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: nothing is there.
-    unsafe { kernel::map(&Map::at(range, USABLE, flags)) }.map(drop)
+    kept::spared(|| unsafe { kernel::map(&Map::at(range, USABLE, flags)) }).map(drop)
 }
 
 /// Asks for the leaf's pages.

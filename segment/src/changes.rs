@@ -61,15 +61,24 @@ fn is_size(advice: c_int) -> bool {
     [libc::MADV_HUGEPAGE, libc::MADV_NOHUGEPAGE].contains(&advice)
 }
 
-/// `mprotect(2)`.
+/// `pkey_mprotect(2)`; with the key -1 it is `mprotect(2)`.
 ///
 /// # Safety
 /// As the call.
-pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<(), Errno> {
+pub(crate) unsafe fn protect(
+    at: usize,
+    length: usize,
+    access: c_int,
+    key: c_int,
+) -> Result<(), Errno> {
+    // SAFETY: the caller's.
+    let by_kernel =
+        |run: &Range<usize>| unsafe { kernel::protect_by(run.start, run.len(), access, key) };
+    let is_change = access != kernel::USABLE || key != -1;
     let Some((area, whole, part)) = cut(at, length) else {
-        noted(at, length, access != kernel::USABLE)?;
+        noted(at, length, is_change)?;
         // SAFETY: the caller's.
-        return unsafe { kernel::protect(at, length, access) };
+        return unsafe { kernel::protect_by(at, length, access, key) };
     };
     let is_map = ptr::eq(area, &raw const AREA);
     if is_map && !pages::is_taken(&part) {
@@ -77,11 +86,10 @@ pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<
     }
     for rest in [whole.start..part.start, part.end..whole.end] {
         if !rest.is_empty() {
-            // SAFETY: the caller's.
-            unsafe { kernel::protect(rest.start, rest.len(), access) }?;
+            by_kernel(&rest)?;
         }
     }
-    if access != kernel::USABLE {
+    if is_change {
         pages::changed(area, &part)?;
     } else if is_map && pages::is_plain(&part) {
         return Ok(());
@@ -89,10 +97,7 @@ pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<
     area.runs(&part, |ground, run| match ground {
         // As they all are: what has other rights has become ordinary.
         Ground::Pool(_) => Ok(()),
-        // SAFETY: the caller's.
-        Ground::Ordinary | Ground::Module => unsafe {
-            kernel::protect(run.start, run.len(), access)
-        },
+        Ground::Ordinary | Ground::Module => by_kernel(run),
     })
 }
 

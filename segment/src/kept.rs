@@ -210,6 +210,18 @@ pub(crate) fn forget(part: &Range<usize>) {
     }
 }
 
+/// Makes a call. One that the kernel has no memory or no mapping for is made again without what is
+/// kept, which counts for the limits of the process.
+pub(crate) fn spared<T>(call: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    match call() {
+        Err(libc::ENOMEM) if is_any() => {
+            forget(&(start()..start() + table().len() * PMD));
+            call()
+        }
+        came => came,
+    }
+}
+
 /// Moves a clean leaf back, if it lies in `part` wholly, and says so.
 fn give(leaf: usize, part: &Range<usize>, opened: fn(&Range<usize>)) {
     let goal = start() + leaf * PMD..start() + (leaf + 1) * PMD;

@@ -48,10 +48,11 @@ static FIRST: AtomicUsize = AtomicUsize::new(usize::MAX >> 1);
 /// A word for each leaf; null where there is no heap.
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 /// Pieces in use, but those of the allocator's tables; at how many somebody looks whether they are
-/// touched, and whether they were and all leaves are large.
+/// touched, whether they were and all leaves are large, and whether they were not.
 static LOOKED: AtomicUsize = AtomicUsize::new(SMALL);
 static HAD: AtomicUsize = AtomicUsize::new(0);
 static IS_LARGE: AtomicBool = AtomicBool::new(false);
+static IS_SPARSE: AtomicBool = AtomicBool::new(false);
 /// Leaves in use, the most that were, and those that stay though nobody has them.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -110,10 +111,16 @@ fn more(count: usize, piece: &Range<usize>) {
     }
     let looked = LOOKED.load(Ordering::Relaxed);
     if had > looked && first() < LEAVES.load(Ordering::Relaxed) {
-        LOOKED.store(2 * had, Ordering::Relaxed);
-        if is_dense(piece) {
-            IS_LARGE.store(true, Ordering::Relaxed);
-            advise(&(0..LEAVES.load(Ordering::Relaxed)));
+        let is_dense = is_dense(piece);
+        LOOKED.store(if is_dense.is_some() { 2 * had } else { had + SMALL }, Ordering::Relaxed);
+        match is_dense {
+            Some(true) => {
+                IS_SPARSE.store(false, Ordering::Relaxed);
+                IS_LARGE.store(true, Ordering::Relaxed);
+                advise(&(0..LEAVES.load(Ordering::Relaxed)));
+            }
+            Some(false) => IS_SPARSE.store(true, Ordering::Relaxed),
+            None => {}
         }
     }
     if piece.len() >= PMD && may_be_large() && !IS_LARGE.load(Ordering::Relaxed) {
@@ -122,15 +129,14 @@ fn more(count: usize, piece: &Range<usize>) {
     }
 }
 
-/// Whether large pages are worth their memory, as far as is known: nobody has looked yet, or most
-/// of what was in use was touched.
+/// Whether large pages are worth their memory, as far as is known.
 pub(crate) fn may_be_large() -> bool {
-    IS_LARGE.load(Ordering::Relaxed) || LOOKED.load(Ordering::Relaxed) == SMALL
+    !IS_SPARSE.load(Ordering::Relaxed)
 }
 
 /// Whether of what is in use, but for a piece that nobody could touch yet, most pages were touched,
-/// by some leaves of all; so it is where there is little else.
-fn is_dense(fresh: &Range<usize>) -> bool {
+/// by some leaves of all; `None` where there is too little else.
+fn is_dense(fresh: &Range<usize>) -> Option<bool> {
     const SAMPLES: usize = 16;
     /// Fewer say nothing.
     const LEAST: usize = 4 * PMD / PAGE;
@@ -152,7 +158,7 @@ fn is_dense(fresh: &Range<usize>) -> bool {
             }
         }
     }
-    used_pages < LEAST || touched * MOST >= used_pages * (MOST - 1)
+    (used_pages >= LEAST).then_some(touched * MOST >= used_pages * (MOST - 1))
 }
 
 fn table() -> &'static [AtomicU64] {

@@ -54,7 +54,7 @@ mod wrapped;
 
 use std::ffi::{c_int, c_long, c_uchar, c_uint, c_void};
 
-use pagelab_interpose::{Map, aside, checked, done, mmap_calls, number, place};
+use pagelab_interpose::{Errno, Map, aside, checked, done, mmap_calls, number, place};
 
 /// Called when the library is loaded, before the program's first instruction.
 #[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
@@ -89,14 +89,19 @@ mmap_calls!(handed_over);
 unsafe fn handed_over(map: &Map) -> *mut c_void {
     aside(begin::is_due);
     // SAFETY: rule 1.
-    place(aside(|| unsafe { maps::made(map) }).inspect(|_| maps::handed_over(map.length)))
+    place(quietly(|| unsafe { maps::made(map) }).inspect(|_| maps::handed_over(map.length)))
+}
+
+/// Makes a call, which leaves `errno` alone where it succeeds.
+fn quietly<T>(call: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    aside(|| kept::spared(call))
 }
 
 /// `munmap(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
     // SAFETY: rule 1.
-    done(aside(|| unsafe { maps::unmapped(at.addr(), length) }))
+    done(quietly(|| unsafe { maps::unmapped(at.addr(), length) }))
 }
 
 /// `mremap(2)`; the last argument is there with `MREMAP_FIXED` only.
@@ -109,14 +114,14 @@ unsafe extern "C" fn mremap(
     to: *mut c_void,
 ) -> *mut c_void {
     // SAFETY: rule 1.
-    place(aside(|| unsafe { changes::remap(at.addr(), old, new, flags, to.addr()) }))
+    place(quietly(|| unsafe { changes::remap(at.addr(), old, new, flags, to.addr()) }))
 }
 
 /// `mprotect(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> c_int {
     // SAFETY: rule 1.
-    done(aside(|| unsafe { changes::protect(at.addr(), length, access) }))
+    done(quietly(|| unsafe { changes::protect(at.addr(), length, access, -1) }))
 }
 
 /// `pkey_mprotect(2)`.
@@ -127,20 +132,15 @@ unsafe extern "C" fn pkey_mprotect(
     access: c_int,
     key: c_int,
 ) -> c_int {
-    let [access, key] = [access, key].map(c_long::from);
-    done(aside(|| {
-        changes::note(at.addr(), length)?;
-        // SAFETY: rule 1.
-        let answer = unsafe { libc::syscall(libc::SYS_pkey_mprotect, at, length, access, key) };
-        checked(answer).map(drop)
-    }))
+    // SAFETY: rule 1.
+    done(quietly(|| unsafe { changes::protect(at.addr(), length, access, key) }))
 }
 
 /// `madvise(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
     // SAFETY: rule 1.
-    done(aside(|| unsafe { changes::advise(at.addr(), length, advice) }))
+    done(quietly(|| unsafe { changes::advise(at.addr(), length, advice) }))
 }
 
 /// `mincore(2)`.

@@ -130,6 +130,14 @@ impl Guest {
         ran(&mut self.pagelab(words))
     }
 
+    /// Runs `pagelab`, which must end well.
+    pub(crate) fn done(&self, words: &[&str]) -> Result<Ran> {
+        let ran = self.run(words)?;
+        let Ran { code, stdout, stderr } = &ran;
+        ensure!(*code == 0, "pagelab {}: exit code {code}: {stdout}{stderr}", words.join(" "));
+        Ok(ran)
+    }
+
     /// Runs `pagelab` as a user that may do nothing.
     pub(crate) fn run_as_nobody(&self, words: &[&str]) -> Result<Ran> {
         ran(self.pagelab(words).uid(NOBODY).gid(NOBODY))

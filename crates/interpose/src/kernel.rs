@@ -123,6 +123,19 @@ pub unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<(), Err
     unsafe { call!(SYS_mprotect, at, length, access) }.map(drop)
 }
 
+/// `pkey_mprotect(2)`; with the key -1 it is `mprotect`.
+///
+/// # Safety
+/// As [`protect`].
+pub unsafe fn protect_by(at: usize, length: usize, access: c_int, key: c_int) -> Result<(), Errno> {
+    if key == -1 {
+        // SAFETY: rule 3.
+        return unsafe { protect(at, length, access) };
+    }
+    // SAFETY: rule 3.
+    unsafe { call!(SYS_pkey_mprotect, at, length, access, key) }.map(drop)
+}
+
 /// `madvise(2)`.
 ///
 /// # Safety

@@ -259,19 +259,10 @@ fn shorter(value: &str) -> String {
 /// What came of a case, in a few words.
 pub(crate) fn outcome(record: &Record) -> String {
     match &record.outcome {
-        Outcome::Measured(measured) if measured.is_valid() => "measured".to_owned(),
-        Outcome::Measured(measured) => {
-            let broken = measured.witness.iter().find(|claim| !claim.holds);
-            broken.map_or_else(
-                || "INVALID".to_owned(),
-                |claim| {
-                    format!(
-                        "INVALID: {}: expected {}, observed {}",
-                        claim.claim, claim.expected, claim.observed
-                    )
-                },
-            )
-        }
+        Outcome::Measured(measured) => match measured.broken().next() {
+            None => "measured".to_owned(),
+            Some(claim) => format!("INVALID: {claim}"),
+        },
         Outcome::Skipped { need, .. } => format!("skipped, needs {need}"),
         Outcome::Failed { reason } => format!("FAILED: {reason}"),
     }

@@ -11,12 +11,15 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::vocabulary::{Check, Said, check};
 use crate::{ab::Turns, host::Host};
 
+mod claim;
 mod header;
+mod table;
 
+pub use claim::Claim;
 pub use header::RunHeader;
+pub use table::{Column, Signed, Table};
 
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
@@ -52,6 +55,19 @@ impl Record {
     /// What it is a record of: of those of one run that have the same key, the last counts.
     pub fn key(&self) -> (&str, &Case, Option<&str>) {
         (&self.workload, &self.case, self.ab.as_ref().and_then(|turns| turns.arm.beyond_case()))
+    }
+
+    /// The observations, whatever they are worth.
+    pub fn measured(&self) -> Option<&Measured> {
+        match &self.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            _ => None,
+        }
+    }
+
+    /// The observations, where every claim holds.
+    pub fn valid(&self) -> Option<&Measured> {
+        self.measured().filter(|measured| measured.is_valid())
     }
 }
 
@@ -173,7 +189,22 @@ pub struct LeftOut {
 impl Measured {
     /// Whether every claim holds. The numbers of an invalid record are never quoted.
     pub fn is_valid(&self) -> bool {
-        self.witness.iter().all(|claim| claim.holds)
+        self.broken().next().is_none()
+    }
+
+    /// The claims that do not hold.
+    pub fn broken(&self) -> impl Iterator<Item = &Claim> {
+        self.witness.iter().filter(|claim| !claim.holds)
+    }
+
+    /// What was counted under a name; `None` where nobody counted it.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.counters.get(name).copied()
+    }
+
+    /// The table of a name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
     }
 }
 
@@ -272,109 +303,6 @@ pub enum Unit {
     Pages,
     /// A plain number.
     Count,
-}
-
-/// Rows of numbers that are neither durations nor counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Table {
-    /// What it shows.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<Column>,
-    /// Its rows, each as long as `columns`.
-    pub rows: Vec<Vec<i64>>,
-}
-
-/// A column of a [`Table`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Column {
-    /// Heading.
-    pub name: String,
-    /// Unit, in words where [`Unit`] has none.
-    pub unit: String,
-}
-
-/// One thing that must be so if the number is to mean what it says.
-///
-/// A claim is checked in every repetition; the record keeps the repetition that came out worst.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Claim {
-    /// What it claims, for programs: it stays when the sentence is said better. Empty where nobody
-    /// knows it.
-    #[serde(default)]
-    pub id: String,
-    /// The claim, as a sentence.
-    pub claim: String,
-    /// The arm that it speaks of; empty where it speaks of the whole case.
-    #[serde(default)]
-    pub arm: String,
-    /// What a formula predicts.
-    pub expected: i64,
-    /// What was counted.
-    pub observed: i64,
-    /// How far the two may be apart; 0 unless the workload states why not.
-    #[serde(default)]
-    pub tolerance: i64,
-    /// How many repetitions were checked.
-    #[serde(default)]
-    pub checks: u64,
-    /// Whether it held in all of them.
-    pub holds: bool,
-}
-
-impl Claim {
-    /// One check of a claim.
-    pub fn check<'s>(
-        said: impl Into<Said<'s>>,
-        arm: &str,
-        expected: i64,
-        observed: i64,
-        tolerance: i64,
-    ) -> Self {
-        let Said { check, claim } = said.into();
-        Self {
-            id: check.id().to_owned(),
-            claim: claim.to_owned(),
-            arm: arm.to_owned(),
-            expected,
-            observed,
-            tolerance,
-            checks: 1,
-            holds: expected.abs_diff(observed) <= tolerance.unsigned_abs(),
-        }
-    }
-
-    /// Whether it claims this.
-    pub fn is(&self, check: Check) -> bool {
-        self.id == check.id()
-    }
-
-    /// A claim of a journal that is older than ids, with its id.
-    pub(crate) fn upgrade(&mut self) {
-        if self.id.is_empty() {
-            check::id_of(&self.claim).clone_into(&mut self.id);
-        }
-    }
-
-    /// Adds this check to those already made, keeping the worst of each claim.
-    pub fn fold_into(self, witness: &mut Vec<Self>) {
-        let same = |other: &&mut Self| other.claim == self.claim && other.arm == self.arm;
-        let Some(kept) = witness.iter_mut().find(same) else {
-            witness.push(self);
-            return;
-        };
-        let checks = kept.checks + self.checks;
-        let distance = |claim: &Self| claim.expected.abs_diff(claim.observed);
-        let worse = (kept.holds && !self.holds)
-            || (kept.holds == self.holds && distance(&self) > distance(kept));
-        if worse {
-            *kept = self;
-        }
-        kept.checks = checks;
-    }
 }
 
 #[cfg(test)]

@@ -87,6 +87,14 @@ pub(crate) struct Headline {
     pub(crate) tone: Tone,
 }
 
+impl Headline {
+    /// What it is, with the detail in parentheses.
+    pub(crate) fn told(&self) -> String {
+        let Self { label, detail, .. } = self;
+        if detail.is_empty() { label.clone() } else { format!("{label} ({detail})") }
+    }
+}
+
 /// A part of a report under its own heading.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Section {

@@ -21,6 +21,7 @@ mod headline;
 mod html;
 mod json;
 mod limits;
+mod listing;
 mod markdown;
 mod metric;
 mod numbers;
@@ -39,6 +40,7 @@ pub use compare::{
     Asked, Comparison, Fleet, Hosts, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
 };
 pub use json::{Line, Lines, Told};
+pub use listing::Listing;
 pub use metric::Statistic;
 pub use published::{
     Publication,

@@ -65,11 +65,7 @@ impl Page {
             document.headlines.iter().map(|h| h.value.chars().count()).max().unwrap_or_default();
         for headline in &document.headlines {
             let value = self.painted(&format!("{:>width$}", headline.value), headline.tone);
-            let detail = match headline.detail.as_str() {
-                "" => String::new(),
-                detail => format!(" ({detail})"),
-            };
-            self.line(&format!("{value}  {}{detail}", headline.label));
+            self.line(&format!("{value}  {}", headline.told()));
         }
     }
 

@@ -14,7 +14,7 @@ use pagelab_bench::{
     plan::{Plan, Planned, complete},
 };
 use pagelab_record::{
-    Asked, Case, Measured, Outcome, Record, RunHeader,
+    Asked, Case, Measured, Record, RunHeader,
     asked::{Explain, Rung},
     units::format_bytes,
     vocabulary::{knob, tried},
@@ -157,10 +157,7 @@ pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Pla
         _ => return Plan::default(),
     };
     let mine = |record: &&Record| record.workload == super::WORKLOAD;
-    let measured = records.iter().filter(mine).find_map(|record| match &record.outcome {
-        Outcome::Measured(measured) if measured.is_valid() => Some(measured),
-        _ => None,
-    });
+    let measured = records.iter().filter(mine).find_map(Record::valid);
     measured.map(|measured| plan(measured, &pages, clock)).unwrap_or_default()
 }
 
@@ -205,10 +202,7 @@ fn faults(measured: &Measured) -> Vec<Taken> {
         let Some(name) = table.name.strip_prefix("fault/") else { continue };
         let mut parts = name.split('/');
         let (Some(kind), Some(page)) = (parts.next(), parts.next()) else { continue };
-        let cell = |name: &str| {
-            let column = table.columns.iter().position(|column| column.name == name)?;
-            u64::try_from(*table.rows.first()?.get(column)?).ok()
-        };
+        let cell = |name: &str| table.cell(name).and_then(|cell| u64::try_from(cell).ok());
         let index = sums.iter().position(|taken| taken.kind == kind && taken.page == page);
         let index = index.unwrap_or_else(|| {
             sums.push(Taken { kind: kind.to_owned(), page: page.to_owned(), ..Taken::default() });
@@ -310,15 +304,13 @@ pub fn watched(subject: &Subject, clock: ClockChoice) -> (Case, Method) {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::{Column, Table};
+    use pagelab_record::Table;
 
     use super::*;
 
     fn seen(faults: &[(&str, i64)]) -> Measured {
-        let table = |(name, count): &(&str, i64)| Table {
-            name: format!("fault/{name}"),
-            columns: vec![Column { name: "faults".to_owned(), unit: "count".to_owned() }],
-            rows: vec![vec![*count]],
+        let table = |(name, count): &(&str, i64)| {
+            Table::new(format!("fault/{name}"), [("faults", "count")], [[*count]])
         };
         Measured { tables: faults.iter().map(table).collect(), ..Measured::default() }
     }
@@ -356,8 +348,7 @@ mod tests {
         let crowded = |shared: i64| {
             let mut seen = seen(&[("write/4k/anonymous", 1000)]);
             for (name, value) in [("crowded", 500), ("crowd", 1000), ("shared", shared)] {
-                let column = Column { name: name.to_owned(), unit: "count".to_owned() };
-                seen.tables[0].columns.push(column);
+                seen.tables[0].columns.push((name, "count").into());
                 seen.tables[0].rows[0].push(value);
             }
             let plan = plan(&seen, &PAGES, ClockChoice::Raw);

@@ -143,8 +143,8 @@ impl Run for Advise {
 
 fn refused(why: Refused) -> Failure {
     match why {
-        Refused::Host(why) => Failure::host(anyhow::anyhow!(why)),
-        Refused::Question(why) => Failure::usage_text(why),
+        Refused::Host(why) => host!(why),
+        Refused::Question(why) => Failure::from(why),
     }
 }
 

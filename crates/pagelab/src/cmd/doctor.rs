@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use pagelab_bench::{Needed, plan};
 use pagelab_live::status::{Why, reasons};
+use pagelab_report::Listing;
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::{Tree, environment},
@@ -41,43 +42,26 @@ impl Run for Doctor {
         let warnings = environment::warnings(&facts);
         let left = leftovers(&Place::machine());
         let tiers: Vec<Why> = reasons(&Tree::machine()).into_iter().map(Why::from).collect();
-        let printed = if self.format.is_json() {
+        if self.format.is_json() {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
-            let facts: Vec<Value> = facts
+            let facts = facts
                 .iter()
-                .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}))
-                .collect();
-            format!(
-                "{:#}\n",
-                json!({
-                    "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts,
-                    "tiers": tiers
-                })
-            )
-        } else {
-            let mut text: String = findings.iter().map(Finding::line).collect();
-            if !left.is_empty() {
-                text.push_str("\nwhat a killed run left changed\n");
-                for one in &left {
-                    text.push_str(&format!("  {one}\n"));
-                }
-                text.push_str("   cure    sudo pagelab doctor --restore\n");
-            }
-            if !warnings.is_empty() {
-                text.push_str("\nwhat may disturb results here\n");
-            }
-            for warning in warnings {
-                text.push_str(&format!("  {warning}\n"));
-            }
-            if !tiers.is_empty() {
-                text.push_str("\nwhy nothing moves between tiers of memory\n");
-            }
-            for why in &tiers {
-                text.push_str(&format!("  {}: {}\n", why.says, why.cure));
-            }
-            text
-        };
-        output::result(&printed)?;
+                .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}));
+            return output::json(&json!({
+                "needs": findings, "leftovers": left, "warnings": warnings,
+                "facts": facts.collect::<Vec<_>>(), "tiers": tiers
+            }));
+        }
+        let cure = Some(" cure    sudo pagelab doctor --restore").filter(|_| !left.is_empty());
+        let left = left.iter().map(ToString::to_string).chain(cure.map(str::to_owned));
+        let tiers = tiers.iter().map(|why| format!("{}: {}", why.says, why.cure));
+        output::result(
+            &Listing::default()
+                .lines(findings.iter().map(Finding::text))
+                .section("what a killed run left changed", left)
+                .section("what may disturb results here", warnings)
+                .section("why nothing moves between tiers of memory", tiers),
+        )?;
         Ok(Exit::Good)
     }
 }
@@ -115,18 +99,19 @@ impl Finding {
         Self { need, has, affects }
     }
 
-    fn line(&self) -> String {
-        let affects = if self.affects.is_empty() {
-            String::new()
-        } else {
-            format!("   affects {}\n", self.affects.join("; "))
-        };
-        let found = self.need.found();
-        let found = found.map_or_else(String::new, |found| format!("   found   {found}\n"));
-        if self.has {
-            return format!("have  {}\n{found}", self.need);
+    fn text(&self) -> String {
+        let Self { need, has, affects } = self;
+        let mut text = format!("{}  {need}", if *has { "have" } else { "lack" });
+        if let Some(found) = need.found() {
+            text += &format!("\n   found   {found}");
         }
-        format!("lack  {}\n{found}   cure    {}\n{affects}", self.need, self.need.cure())
+        if !has {
+            text += &format!("\n   cure    {}", need.cure());
+            if !affects.is_empty() {
+                text += &format!("\n   affects {}", affects.join("; "));
+            }
+        }
+        text
     }
 
     fn json(&self) -> Value {

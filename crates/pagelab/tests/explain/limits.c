@@ -1,8 +1,8 @@
 /* Takes memory until it is refused, under a limit: LIMIT MIB WHAT [inside]. LIMIT is "d", "v" or
  * "l"; with "inside" it is set by this program, after it had some memory of its own. WHAT is
  * "malloc" (blocks that grow from 1 KiB to 8 MiB), "small" (of 100 bytes), "realloc", "mmap",
- * "none" (maps without rights), "threads", "mlock" or "brk". Prints how many MiB or threads there
- * were, and the number of the error. */
+ * "none" (maps without rights), "again" (as "malloc", after maps were given back), "threads",
+ * "mlock" or "brk". Prints how many MiB or threads there were, and the number of the error. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +29,13 @@ int main(int count, char **words) {
 		if (setrlimit(which, &to)) return 4;
 	}
 	errno = 0;
-	if (!strcmp(what, "malloc")) {
+	for (int i = 0; !strcmp(what, "again") && i < 5; i++) {
+		size_t length = 100ul << 20;
+		char *at = mmap(0, length, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at == MAP_FAILED) return 5;
+		memset(at, 1, length), munmap(at, length);
+	}
+	if (!strcmp(what, "malloc") || !strcmp(what, "again")) {
 		for (size_t size = 1024; had < most; size = size < 8 << 20 ? size * 2 : 1024) {
 			void *at = malloc(size);
 			if (!at) { error = errno; break; }

@@ -3,6 +3,7 @@
 mod document;
 
 use super::*;
+use crate::vocabulary::Check;
 
 fn claim(observed: i64) -> Claim {
     Claim::check(Check::MajorFaults, "pagelab", 10, observed, 0)

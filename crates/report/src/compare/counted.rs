@@ -9,7 +9,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use pagelab_record::vocabulary::workload::PATH;
 use serde_json::{Value, json};
 
-use super::pairs::{Pair, measured};
+use super::pairs::Pair;
 use crate::{
     document::{Block, Cell, Section, Tone},
     entry::Standing,
@@ -65,7 +65,7 @@ impl<'r> Counted<'r> {
         if !is_path(a) || !is_path(b) {
             return None;
         }
-        let [a, b] = [a, b].map(|record| measured(record).and_then(Profile::of));
+        let [a, b] = [a, b].map(|record| record.measured().and_then(Profile::of));
         Some(Self { pair: pair.clone(), short: short.to_owned(), sides: [a?, b?] })
     }
 

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, path::Path};
 use pagelab_record::{Record, stats::median};
 use serde_json::{Value, json};
 
-use super::pairs::{Pair, measured};
+use super::pairs::Pair;
 use crate::{
     document::{Cell, Headline, Section, Tone},
     entry::Standing,
@@ -171,7 +171,7 @@ fn program(record: &Record) -> &str {
 
 /// The faults of a record by kind, page and place; with those that were lost on the way.
 fn groups(record: &Record) -> BTreeMap<String, f64> {
-    measured(record).map(explain::counts).unwrap_or_default()
+    record.measured().map(explain::counts).unwrap_or_default()
 }
 
 /// The faults of a record by call site; a function of the program itself goes by its name alone,
@@ -179,7 +179,7 @@ fn groups(record: &Record) -> BTreeMap<String, f64> {
 fn sites(record: &Record) -> BTreeMap<String, f64> {
     let file = program(record).split(' ').next().map(Path::new).and_then(Path::file_name);
     let own = file.map(|file| format!(" ({})", file.to_string_lossy()));
-    let tables = measured(record).into_iter().flat_map(|measured| &measured.tables);
+    let tables = record.measured().into_iter().flat_map(|measured| &measured.tables);
     let mut found = BTreeMap::new();
     for table in tables {
         let Some(site) = table.name.strip_prefix("site/") else { continue };

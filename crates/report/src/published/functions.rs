@@ -157,25 +157,22 @@ fn paired(one: &Value, other: &Value, f: impl Fn(&Figure, &Figure) -> Figure) ->
 fn overs(kwargs: &Kwargs) -> Result<(bool, Vec<(String, Over)>), Error> {
     let mut all = vec![(String::new(), Over::new())];
     let mut list = false;
-    let names: Vec<String> = kwargs.args().map(str::to_owned).collect();
-    for name in names {
-        let value: Value = kwargs.get(&name)?;
-        let values = items(&value)?;
-        if value.kind() == ValueKind::Seq {
-            if list {
-                return Err(wrong("two lists in one call; write two calls"));
-            }
-            list = true;
-            let (_, base) = all.pop().unwrap_or_default();
-            all = vec![(String::new(), base); values.len()];
+    for name in kwargs.args() {
+        let value: Value = kwargs.get(name)?;
+        let (values, is_list) = (items(&value)?, value.kind() == ValueKind::Seq);
+        if is_list && list {
+            return Err(wrong("two lists in one call; write two calls"));
         }
-        let is_list = value.kind() == ValueKind::Seq;
+        if is_list {
+            list = true;
+            all = vec![all[0].clone(); values.len()];
+        }
         for (index, (label, over)) in all.iter_mut().enumerate() {
-            let value = &values[if is_list { index } else { 0 }];
-            over.insert(name.clone(), value.to_string());
+            let value = values[if is_list { index } else { 0 }].to_string();
             if is_list {
-                *label = value.to_string();
+                label.clone_from(&value);
             }
+            over.insert(name.to_owned(), value);
         }
     }
     Ok((list, all))

@@ -16,11 +16,7 @@ mod template;
 mod tests;
 mod words;
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use minijinja::{Environment, Value};
 use pagelab_record::{Nature, Record, journal};
@@ -170,17 +166,19 @@ impl Speaker<'_> {
     /// # Errors
     /// A sentence that names file and line, where the template asks for what there is not.
     fn say(&self, template: &Spanned<String>, seen: &Seen) -> Result<Said, String> {
-        let mut out = Bounded(Vec::new());
-        let made = self
-            .environment
-            .template_from_str(template.get_ref())
-            .and_then(|made| made.render_captured_to(seen.clone(), &mut out).map(|_| ()));
+        let made = self.environment.template_from_str(template.get_ref());
+        let made = made.and_then(|made| made.render(seen.clone()));
         let lacks = self.lacks();
         if drops(&lacks) {
             return Ok((None, lacks));
         }
-        made.map_err(|error| self.wrong(&self.both.claims.template_error(template, &error)))?;
-        let text = String::from_utf8_lossy(&out.0).split_whitespace().collect::<Vec<_>>().join(" ");
+        let claims = &self.both.claims;
+        let text = made.map_err(|error| self.wrong(&claims.template_error(template, &error)))?;
+        if text.len() > SENTENCE_BYTES_MAX {
+            let why = "the sentence is too long; make it two";
+            return Err(self.wrong(&format!("{}: {why}", claims.line(template))));
+        }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok((Some(text).filter(|text| !text.is_empty()), lacks))
     }
 
@@ -273,23 +271,6 @@ impl Speaker<'_> {
 
 fn broken(text: String) -> Note {
     Note { tone: Tone::Bad, tag: "BROKEN", text, cure: String::new() }
-}
-
-/// A sentence that grows no longer than one may be.
-struct Bounded(Vec<u8>);
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > SENTENCE_BYTES_MAX {
-            return Err(io::Error::other("the sentence is too long; make it two"));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// What was measured of something else than its name says, by the claims that say so.

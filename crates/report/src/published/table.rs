@@ -140,11 +140,6 @@ fn lines(
 
 /// What stands where a number of ours would: why there is none, in a word.
 fn why(figure: &Figure) -> Cell {
-    match figure.lacks.first().and_then(|lack| lack.standing) {
-        Some(Standing::Invalid) => Cell::toned("INVALID", Tone::Bad),
-        Some(Standing::Emulated) => Cell::toned("EMULATED", Tone::Warn),
-        Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
-        Some(Standing::Failed) => Cell::toned("FAILED", Tone::Bad),
-        Some(Standing::Valid) | None => Cell::none(),
-    }
+    let standing = figure.lacks.first().and_then(|lack| lack.standing);
+    standing.map_or_else(Cell::none, Standing::cell)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use pagelab_record::{Case, vocabulary::path::counter::USER};
+use pagelab_record::{Case, Signed, vocabulary::path::counter::USER};
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
@@ -79,7 +79,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         Some(Headline {
             value: count(profile.instructions()),
             label: format!("instructions of a {kind} fault of {page}, Linux {}", profile.kernel),
-            detail: format!("emulated, exact: {} of samples", share(signed(in_mode), all)),
+            detail: format!("emulated, exact: {} of samples", share(in_mode.signed(), all)),
             tone: Tone::Strong,
         })
     };
@@ -94,13 +94,13 @@ fn profile(entry: &Entry) -> Option<Profile> {
 
 fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
     let counted = |what: &'static str| {
-        move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(signed(n)))
+        move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(n.signed()))
     };
     let of = |which: usize| {
         move |row: &&Row<'_>| {
             row.1
                 .as_ref()
-                .map(|profile| share(signed(profile.samples()[which]), profile.samples()[0]))
+                .map(|profile| share(profile.samples()[which].signed(), profile.samples()[0]))
         }
     };
     Grid::<&Row<'_>>::new()
@@ -118,8 +118,8 @@ fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
         .number("data lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, false))))
         .number("text lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, true))))
         .number("user", 5, counted(USER))
-        .number("interrupted", 4, |row| row.1.as_ref().map(|p| count(signed(p.interrupted()))))
-        .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(signed(p.disturbed()))))
+        .number("interrupted", 4, |row| row.1.as_ref().map(|p| count(p.interrupted().signed())))
+        .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(p.disturbed().signed())))
         .words("witness", 0, |row| match (row.1.is_some(), row.0.claims().len()) {
             (true, claims) => Cell::toned(format!("{claims}/{claims}"), Tone::Good),
             (false, _) => row.0.proof(),
@@ -232,10 +232,6 @@ fn share(part: i64, whole: u64) -> String {
 
 fn count(count: i64) -> String {
     group_thousands(count as f64)
-}
-
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

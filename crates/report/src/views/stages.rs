@@ -39,8 +39,7 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
         return;
     };
     let one = median(ONE, WHOLE);
-    let events =
-        measured.counters.get(counter::EVENTS_PER_FAULT).copied().unwrap_or(1).max(1) as f64;
+    let events = measured.counter(counter::EVENTS_PER_FAULT).unwrap_or(1).max(1) as f64;
     let cost = (traced.value - untraced.value) / events;
     let exact = |value: f64, unit| Some(Quantity::exact(value, unit));
     let last = stages.len().saturating_sub(1);

@@ -45,8 +45,7 @@ fn of_ours(guest: &Guest) -> Result<Verdict> {
         let log = scratch();
         let path = log.to_string_lossy().into_owned();
         let words = ["tier", "promote", "--pid", &pid, "--passes", PASSES, "--interval", INTERVAL];
-        let ran = guest.run(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
-        ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+        let ran = guest.done(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
         let [hot, all_hot, cold, all_cold] = target.places()?;
         let lines = fs::read_to_string(&log)?;
         let lines: Vec<Value> =

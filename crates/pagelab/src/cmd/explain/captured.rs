@@ -67,10 +67,7 @@ impl Capture {
         let ready = Ready::find(name, None, COMMAND)?;
         let path = ready.program.path.as_path();
         let refused = |why: &str| {
-            Failure::usage_text(format!(
-                "{} {why}: --translation=sample looks at it while it runs",
-                path.display()
-            ))
+            usage!("{} {why}: --translation=sample looks at it while it runs", path.display())
         };
         if ready.program.emulator != NATIVE {
             return Err(refused("is for another machine than this one"));
@@ -99,8 +96,7 @@ impl Capture {
         command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let emulator = self.ready.program.emulator;
-        let child =
-            child.map_err(|error| Failure::host(anyhow!("cannot start {emulator}: {error}")))?;
+        let child = child.map_err(|error| host!("cannot start {emulator}: {error}"))?;
         let mut memory = Memory::of(child.id());
         let uses = stats::Uses::new(CLASSES, move |addr| memory.class_of(addr));
         let model = move || Model { uses, kept: Vec::new(), bytes: 0 }.take(from);
@@ -141,7 +137,7 @@ fn stdin() -> Result<Option<File>, Failure> {
     let Ok(about) = fs::metadata(STDIN) else { return Ok(None) };
     let kind = about.file_type();
     if kind.is_fifo() || kind.is_socket() {
-        return Err(Failure::usage_text(
+        return Err(usage!(
             "--translation=capture runs the program twice, and stdin is a pipe, which can be read \
              once: name a file (< FILE), or nothing (< /dev/null)",
         ));
@@ -159,7 +155,7 @@ fn stdin() -> Result<Option<File>, Failure> {
         Ok(file)
     };
     let again = again();
-    again.map(Some).map_err(|error| Failure::host(anyhow!("stdin cannot be read twice: {error}")))
+    again.map(Some).map_err(|error| host!("stdin cannot be read twice: {error}"))
 }
 
 /// Records on their way into the model.

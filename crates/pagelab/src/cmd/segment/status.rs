@@ -63,7 +63,7 @@ fn counts(pid: u32) -> Result<Counts, Failure> {
     };
     let sheet = open.flatten().map(|entry| entry.path()).find(is_sheet).ok_or_else(|| {
         let cure = "name the process of pagelab segment run";
-        Failure::usage_text(format!("process {pid} runs no program with segments: {cure}"))
+        usage!("process {pid} runs no program with segments: {cure}")
     })?;
     let page = CounterPage::open(&sheet).context(folder).map_err(Failure::host)?;
     Ok(Counts(page.first()))

@@ -147,6 +147,34 @@ fn a_program_that_forbids_itself_calls_ends_as_it_does_without_segments() {
     }
 }
 
+/// A program comes to the same with segments of some kinds.
+fn is_same_with(name: &str, kinds: &[&[&str]]) {
+    let lab = Lab::new();
+    let Some(program) = built(&lab, name) else { return };
+    build_library(PACKAGE);
+    let plain = lab.ended(&mut assert_cmd::Command::new(&program));
+    plain.exits(0);
+    for flags in kinds {
+        let ended = lab.ended(&mut with_segments(flags, &program));
+        assert_eq!(
+            (ended.code, &ended.stdout),
+            (Some(0), &plain.stdout),
+            "{flags:?}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn rights_by_keys_come_to_the_same_with_segments() {
+    is_same_with("keys", &[&FLAGS[..], &[&["--zero", "ahead"]]].concat());
+}
+
+#[test]
+fn what_is_given_back_among_the_most_mappings_comes_to_the_same_with_segments() {
+    is_same_with("most_maps", &FLAGS);
+}
+
 /// What `limits.c` had, in MiB or threads, and the number of the error that ended it.
 fn had(ended: &Ended) -> (f64, i32) {
     ended.exits(0);
@@ -179,6 +207,16 @@ fn a_limit_is_met_where_it_is_met_without_segments() {
                 (came.0 - plain.0).abs() <= plain.0 / 10.0 && came.1 == plain.1,
                 "{words:?}: {came:?} in place of {plain:?}"
             );
+        }
+    }
+    // What is kept until it is taken again counts for no limit.
+    for (limit, mib) in [("d", "200"), ("v", "400")] {
+        let words = [limit, mib, "again", "inside"];
+        let plain = had(&lab.ended(assert_cmd::Command::new(&program).args(words)));
+        for flags in FLAGS {
+            let came = had(&lab.ended(with_segments(flags, &program).args(words)));
+            let is_near = (came.0 - plain.0).abs() <= plain.0 / 10.0;
+            assert!(is_near && came.1 == plain.1, "{flags:?} {words:?}: {came:?}, not {plain:?}");
         }
     }
 }

@@ -102,13 +102,15 @@ fn what_is_given_back_is_zeroed_by_a_helper_that_nobody_notices() {
 }
 
 #[test]
-fn a_small_program_has_few_leaves_of_its_heap_and_a_larger_one_gives_them_back() {
+fn small_and_untouched_heaps_have_few_leaves_and_a_larger_one_gives_them_back() {
     let lab = Lab::new();
     let source = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
-        int main(int n, char **w) { char *p[4096]; int large = n > 1;\n\
+        int main(int n, char **w) { char *p[4096]; int large = n == 2;\n\
         for (int i = 0; i < (large ? 4096 : 500); i++) { size_t s = large ? 32768 : 64 + i * 40;\n\
         p[i] = malloc(s); memset(p[i], 1, large ? s : 64); }\n\
         if (large) { for (int i = 0; i < 4096; i++) free(p[i]); }\n\
+        for (int i = 0; n > 2 && i < 8; i++) { char *some = malloc(60 << 20);\n\
+        for (int k = 0; k < 10; k++) some[k * (6 << 20)] = 1; }\n\
         return puts(\"so\") < 0; }\n";
     lab.file("sizes.c", source);
     let mut cc = Command::new("cc");
@@ -131,4 +133,8 @@ fn a_small_program_has_few_leaves_of_its_heap_and_a_larger_one_gives_them_back()
     let (ended, told) = segmented(&lab, &["--heap", "1g"], &["./sizes", "large"]);
     ended.exits(0);
     assert!(had(&told) < 48 << 20, "{told:#}");
+    // 480 MiB of which one page in 1536 is touched: large pages in the first block at most.
+    let (ended, told) = segmented(&lab, &["--heap", "1g"], &["./sizes", "mostly", "untouched"]);
+    ended.exits(0);
+    assert!(had(&told) < 64 << 20, "{told:#}");
 }

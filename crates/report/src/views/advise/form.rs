@@ -137,8 +137,7 @@ fn table(advice: &Advice<'_>) -> Table {
         })
         .words("witness", 0, |(_, row)| match row.entry.map(|entry| entry.standing) {
             None => Cell::none(),
-            Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
-            Some(Standing::Failed) => Cell::toned("FAILED", Tone::Bad),
+            Some(missing @ (Standing::Skipped | Standing::Failed)) => missing.cell(),
             Some(_) => row.entry.map_or_else(Cell::none, Entry::proof),
         })
         .table(advice.rows.iter().enumerate())

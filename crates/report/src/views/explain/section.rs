@@ -114,7 +114,7 @@ fn signal_name(signal: u64) -> String {
 
 /// The sentences that it comes to.
 fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
-    let counter = |name: &str| measured.counters.get(name).copied();
+    let counter = |name: &str| measured.counter(name);
     let of = |time, series| entry.numbers.get(At { arm: ARM, series, time }, "p50");
     let shown = |time| of(time, "watched").map(Quantity::display).unwrap_or_default();
     let mut text =

@@ -7,11 +7,11 @@
 use pagelab_record::vocabulary::counter;
 
 use super::{
-    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, charts, display_gb, display_mib,
-    mine, number, withheld,
+    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, arms, charts, display_gb, display_mib, mine,
+    number, over_wb, withheld,
 };
 use crate::{
-    Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, Unit, all_rows,
+    Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows,
     cases::test_of,
     columns, elapsed, group_thousands,
     limits::{OF_CLEAR, OF_READ, OVER, over_cell},
@@ -20,8 +20,6 @@ use crate::{
 
 /// Choices that the name of the test says, and those that a word after it says.
 const NAMED: [&str; 6] = ["store", "fence", "verify", "load", "sum", "fence-word"];
-/// Where the memory lies: what a type implies, so that types are compared across it.
-const PLACE: [&str; 3] = ["type", "frames", "leaf"];
 
 /// The table of bandwidth cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -84,7 +82,8 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("a round", 5, |(entry, arm)| Cell::of(number(entry, arm, TEST, "round")).quiet())
         .number("of C", 2, |(entry, arm)| Cell::spread(share(entry).filter(|_| arm != TWIN)))
         .number("× WB", 2, |(entry, arm)| {
-            over_wb(entry, arm, entries).map(|ratio| format!("{:.3}", ratio.value))
+            over_wb(entry, [arm, TEST, "bandwidth"], entries)
+                .map(|ratio| format!("{:.3}", ratio.value))
         })
         .number("of limit", 3, |(entry, arm)| of_limit(entry, arm))
         .number("wrong words", 5, |(entry, arm)| wrong_words(entry, arm))
@@ -127,19 +126,4 @@ fn wrong_words(entry: &Entry, arm: &str) -> Cell {
         Cell::toned(group_thousands(wrong as f64), tone)
     });
     wrong.unwrap_or_else(Cell::none)
-}
-
-/// The rate over that of the same test in WB memory.
-fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
-    // Rounds are bounded for slow types: a round is what is compared.
-    let ignored = [&PLACE[..], &["iterations"]].concat();
-    let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
-    if entry.value(parameter::TYPE) == TYPES[0] {
-        return None;
-    }
-    let wb = entries
-        .iter()
-        .filter(|other| other.value(parameter::TYPE) == TYPES[0] && rest(other) == rest(entry));
-    let mut rates = wb.filter_map(|other| number(other, arm, TEST, "bandwidth"));
-    number(entry, arm, TEST, "bandwidth")?.over(rates.next()?, Unit::Ratio)
 }

@@ -3,15 +3,11 @@
 //! The one idea: arms are operations, so a row is an operation of a case, as a distribution; the
 //! same operation on WB memory stands beside it, of other processes.
 
-use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
+use super::{LATENCY, OP, arms, charts, mine, number, over_wb, withheld};
 use crate::{
-    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns, elapsed,
-    headline, parameter,
-    parameters::{self, display_type},
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, all_rows, columns, elapsed,
+    headline, parameter, parameters::display_type,
 };
-
-/// What differs between types without being compared.
-const PLACE: [&str; 4] = ["type", "frames", "leaf", "samples"];
 
 /// The table of latency cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -57,7 +53,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("max", 4, move |row| of(row, "max"))
         .number("mean", 8, move |row| Cell::of(of(row, "mean")).quiet())
         .number("× WB", 1, |(entry, arm, _)| {
-            over_wb(entry, arm, entries).map(|ratio| format!("{:.2}", ratio.value))
+            over_wb(entry, [arm, OP, "p50"], entries).map(|ratio| format!("{:.2}", ratio.value))
         })
         .number("proc×rep", 9, |(entry, arm, _)| entry.counts(elapsed(arm, OP)))
         .words(
@@ -83,19 +79,4 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         |(other, q): &(&str, Quantity)| Some(format!("{} {}", display_type(other), q.display()));
     let label = format!("median of one {arm}, {} memory", display_type(first));
     vec![headline(*median, label, &others.iter().map(other).collect::<Vec<_>>())]
-}
-
-/// The median over that of the same operation on cached WB memory.
-fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
-    let ignored = [&PLACE[..], &["state"]].concat();
-    let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
-    let hot = |entry: &Entry| {
-        entry.value(parameter::TYPE) == TYPES[0] && entry.value(parameter::STATE) != "flushed"
-    };
-    if hot(entry) {
-        return None;
-    }
-    let wb = entries.iter().filter(|other| hot(other) && rest(other) == rest(entry));
-    let mut medians = wb.filter_map(|other| number(other, arm, OP, "p50"));
-    number(entry, arm, OP, "p50")?.over(medians.next()?, Unit::Ratio)
 }

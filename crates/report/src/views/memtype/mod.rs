@@ -23,7 +23,7 @@ use crate::{
     limits::{OF_READ, add_share},
     numbers::Number,
     parameter,
-    parameters::display_type,
+    parameters::{self, display_type},
     ratio,
 };
 pub(crate) use {
@@ -140,6 +140,23 @@ fn mine<'a>(entries: &'a [Entry], workload: &str) -> Vec<&'a Entry> {
         (type_rank(entry.value(parameter::TYPE)), test_rank(&test_of(entry.case())))
     });
     mine
+}
+
+/// A number over that of the same case in WB memory, which is in the cache where a case says so.
+fn over_wb(entry: &Entry, of: [&str; 3], entries: &[&Entry]) -> Option<Quantity> {
+    // What differs between types without being compared: rounds are bounded for slow ones.
+    const FOLLOW: [&str; 6] = ["type", "frames", "leaf", "samples", "state", "iterations"];
+    let rest = |entry: &Entry| parameters::without(entry.case(), &FOLLOW);
+    let is_base = |entry: &Entry| {
+        entry.value(parameter::TYPE) == TYPES[0] && entry.value(parameter::STATE) != "flushed"
+    };
+    if is_base(entry) {
+        return None;
+    }
+    let [arm, series, statistic] = of;
+    let wb = entries.iter().filter(|other| is_base(other) && rest(other) == rest(entry));
+    let mut numbers = wb.filter_map(|other| number(other, arm, series, statistic));
+    number(entry, arm, series, statistic)?.over(numbers.next()?, Unit::Ratio)
 }
 
 /// Why numbers are withheld. Claims that fail alike are said once, with the cases that they spoil:

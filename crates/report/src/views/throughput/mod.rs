@@ -41,8 +41,7 @@ const PEERS: [(&str, &str, &str); 2] = [
 
 /// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
 pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
-    let faults =
-        measured.counters.get(counter::FAULTS_PER_REPETITION).copied().unwrap_or_default() as f64;
+    let faults = measured.counter(counter::FAULTS_PER_REPETITION).unwrap_or_default() as f64;
     for arm in [ARM, TWIN, PEERS[0].0, PEERS[1].0, ALONE] {
         for time in [Time::Elapsed, Time::Cpu] {
             let Some(clock) = clock_of(&measured.series, TOUCH, arm, time) else { continue };

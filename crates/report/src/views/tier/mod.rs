@@ -45,13 +45,12 @@ pub(crate) fn arms(measured: &Measured) -> Vec<&str> {
 
 /// A count of an arm.
 pub(crate) fn count(measured: &Measured, what: &str, arm: &str) -> Option<u64> {
-    measured.counters.get(&format!("{what}/{arm}")).copied()
+    measured.counter(&format!("{what}/{arm}"))
 }
 
 /// A table of an arm.
 pub(crate) fn table<'m>(measured: &'m Measured, what: &str, arm: &str) -> Option<&'m Table> {
-    let name = format!("{what}/{arm}");
-    measured.tables.iter().find(|table| table.name == name)
+    measured.table(&format!("{what}/{arm}"))
 }
 
 /// Adds what the counters and tables of a simulation imply.
@@ -173,9 +172,7 @@ fn headline(mine: &[&Entry]) -> Option<Headline> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use pagelab_record::{
-        Clock, Column, Data, Host, Nature, Outcome, Record, Series, Unit as In, schema,
-    };
+    use pagelab_record::{Clock, Data, Host, Nature, Outcome, Record, Series, Unit as In, schema};
 
     use super::*;
 
@@ -221,14 +218,10 @@ pub(crate) mod tests {
         ] {
             counters.insert(name.to_owned(), value);
         }
-        let column = |name: &str| Column { name: name.to_owned(), unit: String::new() };
-        let names = ["t", "node0", "node1", "promoted", "demoted", "wasted"];
-        let shares = Table {
-            name: "shares/pghot".to_owned(),
-            columns: names.map(column).to_vec(),
-            rows: vec![vec![0, 0, 400, 0, 0, 0], vec![30, 190, 210, 200, 10, 50]],
-        };
-        let tables = vec![shares];
+        let columns =
+            ["t", "node0", "node1", "promoted", "demoted", "wasted"].map(|name| (name, ""));
+        let rows = [[0_i64, 0, 400, 0, 0, 0], [30, 190, 210, 200, 10, 50]];
+        let tables = vec![Table::new("shares/pghot", columns, rows)];
         let mut record = record(Measured { series, counters, tables, ..Measured::default() });
         record.case = record.case.with("generator", generator).with("policy", "all");
         crate::views::entry(&record)

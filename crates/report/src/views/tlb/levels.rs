@@ -102,7 +102,7 @@ fn near<'k>(knee: &Knee, known: &'k [Known]) -> Option<&'k Known> {
 /// What the processor says of its TLBs for the page size of a case; `None` where it says nothing.
 fn tlbs(entry: &Entry) -> Option<Vec<Known>> {
     let page = parameters::page_bytes(entry.value(parameter::PAGE))?;
-    let table = entry.measured()?.tables.iter().find(|table| table.name == TLBS)?;
+    let table = entry.measured()?.table(TLBS)?;
     let known = |row: &Vec<i64>| match row[..] {
         [bytes, level, entries] if u64::try_from(bytes) == Ok(page) => Some(Known {
             name: if level == 1 { "L1 dTLB".to_owned() } else { format!("L{level} TLB") },

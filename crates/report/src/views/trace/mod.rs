@@ -152,7 +152,7 @@ fn caches(measured: &Measured, add: &mut impl FnMut(&str, &'static str, Option<Q
 
 /// The rows of a table that have so many cells.
 fn rows<const N: usize>(measured: &Measured, name: &str) -> Vec<[f64; N]> {
-    let table = measured.tables.iter().find(|table| table.name == name);
+    let table = measured.table(name);
     let rows = table.map(|table| &table.rows[..]).unwrap_or_default();
     let row = |row: &Vec<i64>| -> Option<[f64; N]> {
         let cells: &[i64; N] = row.as_slice().try_into().ok()?;

@@ -44,7 +44,7 @@ pub(super) fn mappings(tried: &Tried<'_>) -> Vec<Block> {
     let Some((_, best)) = tried.answers().first().copied() else { return Vec::new() };
     let of = |row: &Row<'_>, name: &str, at: usize| -> Option<f64> {
         let measured = row.entry.measured()?;
-        let table = measured.tables.iter().find(|table| table.name == name)?;
+        let table = measured.table(name)?;
         Some(*table.rows.first()?.get(at)? as f64)
     };
     let Some(measured) = best.entry.measured() else { return Vec::new() };
