@@ -22,14 +22,3 @@ impl Stat {
         Some(Self { faults: (stat.number(10)?, stat.number(12)?), cpu_ns: (ns(14)?, ns(15)?) })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_process_has_taken_faults_and_a_missing_one_has_none() {
-        assert!(Stat::of(std::process::id()).is_some_and(|stat| stat.faults.0 > 0));
-        assert_eq!(Stat::of(u32::MAX), None);
-    }
-}

@@ -7,7 +7,10 @@ use std::{fs, path::Path};
 
 use pagelab_sys::{
     knobs::{Place, swap, zram},
-    machine::Tree,
+    machine::{
+        Tree,
+        proc::{InUse, in_use},
+    },
 };
 
 use crate::support::{Lab, Live, Machine, is_skipped, measured, signal, skip, until};
@@ -20,7 +23,7 @@ const ENDLESS_FILE: &str = "fault/latency kind=swap swap=file size=1m rounds=100
 /// What there is of swap, devices and groups; compared before and after.
 #[derive(Debug, PartialEq, Eq)]
 struct Inventory {
-    swaps: Vec<String>,
+    swaps: Vec<InUse>,
     devices: Vec<usize>,
     page_cluster: String,
 }
@@ -44,14 +47,10 @@ impl Inventory {
     }
 }
 
-/// The swap there is: its name, type, size and priority. How much of it is used changes by itself.
-fn swaps() -> Vec<String> {
-    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let but_used = |line: &str| {
-        let columns = line.split_whitespace().enumerate().filter(|(column, _)| *column != 3);
-        columns.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
-    };
-    text.lines().map(but_used).collect()
+/// The swap there is. How much of it is used changes by itself.
+fn swaps() -> Vec<InUse> {
+    let all = in_use(&Tree::machine()).into_iter();
+    all.map(|one| InUse { used_kib: 0, ..one }).collect()
 }
 
 /// Where a zram device can be made.

@@ -159,15 +159,6 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         assert_eq!(mappings("\n\nA\n1-2 rw-p 0 00:00 0").count(), 1);
     }
 
-    #[test]
-    fn this_process_has_mappings_in_both_files() {
-        let (maps, smaps) =
-            ["maps", "smaps"].map(|file| super::super::text("self", file).unwrap()).into();
-        assert!(mappings(&maps).any(|mapping| mapping.name == "[stack]"));
-        let mut resident = mappings(&smaps).flat_map(|mapping| mapping.sizes());
-        assert!(resident.any(|(name, bytes)| name == "Rss" && bytes > 0));
-    }
-
     proptest! {
         #[test]
         fn no_text_panics_the_reader(
