@@ -12,6 +12,7 @@ mod history;
 mod latest;
 mod lock;
 mod output;
+mod preloaded;
 mod progress;
 mod published;
 mod session;

@@ -16,7 +16,7 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::{ffi::OsStrExt, process::CommandExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command as Process,
     time::Duration,
 };
@@ -25,7 +25,6 @@ use anyhow::Context;
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
-    files::beside,
     machine,
     process::{
         CounterPage,
@@ -42,7 +41,7 @@ use self::{
 use crate::{
     args::{self, Row},
     exit::{Exit, Failure},
-    output,
+    output, preloaded,
 };
 
 const COMMANDS: &[Row] = &[
@@ -54,8 +53,6 @@ const COMMANDS: &[Row] = &[
 /// The name of the page of counts, as `/proc/PID/fd` has it.
 const SHEET_NAME: &str = "pagelab-segment";
 
-/// The variable by which the dynamic loader finds a library first.
-const PRELOAD: &str = "LD_PRELOAD";
 /// Between two looks at whether the program has ended.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -143,10 +140,10 @@ enum Zeroing {
 impl args::Run for Segmented {
     fn run(self) -> Result<Exit, Failure> {
         let wish = self.wish(machine::memory_bytes()).map_err(Failure::usage_text)?;
-        let library = library()?;
+        let library = preloaded::variable(segment::PACKAGE)?;
         able(&self.program)?;
         let report = self.report.as_deref().map(output::create).transpose()?;
-        let start = || self.start(&wish, &library);
+        let start = || self.start(&wish, library);
         let (ended, counts) = backing::held(&wish, self.wait.patience(), start)?;
         // Nobody waits for what nobody reads.
         let is_told = !self.quiet || report.is_some();
@@ -233,18 +230,12 @@ impl Segmented {
     }
 
     /// Runs the program to its end.
-    fn start(&self, wish: &Wish, library: &Path) -> Result<(Ended, Counts), Failure> {
+    fn start(&self, wish: &Wish, library: (&str, OsString)) -> Result<(Ended, Counts), Failure> {
         let page = CounterPage::new(SHEET_NAME, SHEET, SHEET_BYTES).map_err(Failure::host)?;
         let mut process = Process::new(&self.program[0]);
         // Its name is as it was typed, whatever the path.
         process.args(&self.program[1..]).arg0(&self.program[0]);
-        let mut libraries = library.as_os_str().to_owned();
-        if let Some(before) = env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
-            libraries.push(":");
-            libraries.push(before);
-        }
-        process.env(PRELOAD, libraries);
-        process.envs([page.variable()]);
+        process.envs([library]).envs([page.variable()]);
         process.envs(wish.variables().map(|(variable, value)| (variable.name(), value)));
         if let Some(only) = &self.only {
             process.env(Variable::Only.name(), only);
@@ -264,22 +255,6 @@ impl Segmented {
             }
         }
     }
-}
-
-/// Where our library is.
-fn library() -> Result<PathBuf, Failure> {
-    let found = beside::library(segment::PACKAGE).context("its own place");
-    let path = found.map_err(Failure::internal)?.map_err(|missing| {
-        let cure = missing.cure.clone();
-        Failure::host(anyhow::anyhow!("there is no {missing}: {cure}"))
-    })?;
-    // The loader takes both for the end of a path.
-    if path.to_string_lossy().contains([' ', ':']) {
-        let why =
-            format!("{}: a blank or a colon in its path: install it elsewhere", path.display());
-        return Err(Failure::host(anyhow::anyhow!(why)));
-    }
-    Ok(path)
 }
 
 #[cfg(test)]

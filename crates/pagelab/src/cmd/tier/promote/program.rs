@@ -4,24 +4,19 @@
 //! ends when it does, and its exit code is ours. All programs that it starts are followed, as long
 //! as they load the library.
 
-use std::{cell::RefCell, collections::BTreeSet, env, ffi::OsString, rc::Rc, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, ffi::OsString, rc::Rc, time::Duration};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use pagelab_advisor::ladder::program::Program;
 use pagelab_live::source::{Opens, Sees, Shared, Source};
-use pagelab_sys::{
-    files::beside,
-    process::{
-        heat::{PACKAGE, Yard},
-        launch::{Ended, Running, Waiting},
-        relay,
-    },
+use pagelab_sys::process::{
+    heat::{PACKAGE, Yard},
+    launch::{Ended, Running, Waiting},
+    relay,
 };
 
-use crate::exit::Failure;
+use crate::{exit::Failure, preloaded};
 
-/// What the loader loads before anything else.
-const PRELOAD: &str = "LD_PRELOAD";
 /// What sees a program without a library in it.
 const OTHER_SOURCES: &str = "--source soft-dirty, hint-faults or page-idle see it from outside";
 /// The least memory that is looked at for loads.
@@ -144,23 +139,10 @@ impl Started {
 
 /// Has the library loaded into a program; where it will speak.
 fn prepare(command: &mut std::process::Command, source: &Source) -> Result<Shared, Failure> {
-    let found = beside::library(PACKAGE).context("its own place").map_err(Failure::internal)?;
-    let library =
-        found.map_err(|missing| Failure::host(anyhow!("no {missing}: {}", missing.cure)))?;
-    // The loader takes both for the end of a path.
-    if library.to_string_lossy().contains([' ', ':']) {
-        let path = library.display();
-        return Err(Failure::host(anyhow!("{path}: a blank or a colon in its path: move it")));
-    }
-    let mut libraries = library.into_os_string();
-    if let Some(before) = env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
-        libraries.push(":");
-        libraries.push(before);
-    }
+    let library = preloaded::variable(PACKAGE)?;
     let is_sampled = source.sees == Sees::Accesses;
     let yard = Yard::new(is_sampled.then_some(SAMPLED));
     let yard = yard.context("memory to share").map_err(Failure::host)?;
-    let (variable, path) = yard.variable();
-    command.env(PRELOAD, libraries).env(variable, path);
+    command.envs([library]).envs([yard.variable()]);
     Ok(Rc::new(RefCell::new(yard)))
 }
