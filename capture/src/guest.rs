@@ -10,19 +10,13 @@
 //!    a guest that unmaps memory while another of its threads stores there can be gone by then.
 //! 2. Guest memory is read through raw pointers only; no reference into it exists.
 
+use pagelab_sys::machine::proc::{self, Mapping, mappings};
 use pagelab_trace::{
     Width,
     image::{Image, Segment},
 };
-use std::{
-    fs::{self, File},
-    io,
-    ops::Range,
-    os::unix::fs::FileExt,
-};
+use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
-/// What is mapped into this process.
-const MAPS: &str = "/proc/self/maps";
 /// Smallest piece of memory that is left out of an image where it holds only zeros.
 const PAGE_BYTES: usize = 4096;
 /// So much of an image is read at once.
@@ -61,7 +55,7 @@ impl Memory {
     /// # Errors
     /// When `/proc` is not mounted.
     pub(crate) fn at(base: u64) -> io::Result<Self> {
-        let before = mappings(&fs::read_to_string(MAPS)?).map(|mapping| mapping.at).collect();
+        let before = mappings(&proc::text("self", "maps")?).map(|mapping| mapping.range).collect();
         Ok(Self { base, before })
     }
 
@@ -84,11 +78,11 @@ impl Memory {
     /// # Errors
     /// When `/proc` is not mounted.
     pub(crate) fn image(&self) -> io::Result<Image> {
-        let maps = fs::read_to_string(MAPS)?;
+        let maps = proc::text("self", "maps")?;
         let memory = File::open("/proc/self/mem")?;
         let mut segments = Vec::new();
-        let own = mappings(&maps).filter(Mapping::may_be_guest);
-        for range in own.flat_map(|mapping| self.new_in(&mapping.at)) {
+        let own = mappings(&maps).filter(may_be_guest);
+        for range in own.flat_map(|mapping| self.new_in(&mapping.range)) {
             for start in range.clone().step_by(PIECE_BYTES) {
                 let length = (range.end - start).min(PIECE_BYTES as u64);
                 let bytes = readable(&memory, start, usize::try_from(length).unwrap_or(0));
@@ -140,33 +134,11 @@ fn readable(memory: &File, start: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A line of `/proc/self/maps`.
-#[derive(Debug, PartialEq, Eq)]
-struct Mapping<'m> {
-    at: Range<u64>,
-    rights: &'m str,
-    inode: &'m str,
-    name: &'m str,
-}
-
-impl Mapping<'_> {
-    /// Whether it can be read, and is neither the buffer of translated code (which is executable
-    /// and no file) nor one of the kernel's own, which are in brackets.
-    fn may_be_guest(&self) -> bool {
-        let is_translated = self.rights.contains('x') && self.inode == "0";
-        self.rights.starts_with('r') && !is_translated && !self.name.starts_with('[')
-    }
-}
-
-fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
-    maps.lines().filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let start = u64::from_str_radix(start, 16).ok()?;
-        let end = u64::from_str_radix(end, 16).ok()?;
-        let (rights, inode) = (words.next()?, words.nth(2)?);
-        Some(Mapping { at: start..end, rights, inode, name: words.next().unwrap_or_default() })
-    })
+/// Whether a mapping can be read, and is neither the buffer of translated code (which is executable
+/// and no file) nor one of the kernel's own, which are in brackets.
+fn may_be_guest(mapping: &Mapping<'_>) -> bool {
+    let is_translated = mapping.may('x') && mapping.inode == 0;
+    mapping.may('r') && !is_translated && !mapping.name.starts_with('[')
 }
 
 /// Bytes without the pages of zeros at their ends, and how many are gone from the start.
@@ -185,7 +157,7 @@ mod tests {
     #[test]
     fn pieces_cover_an_access_once() {
         let widths = |bytes| pieces(0, bytes).map(|(_, width)| width.bytes()).collect::<Vec<_>>();
-        assert_eq!(widths(0), []);
+        assert!(widths(0).is_empty());
         assert_eq!(widths(1), [1]);
         assert_eq!(widths(7), [4, 2, 1]);
         assert_eq!(widths(15), [8, 4, 2, 1]);
@@ -225,10 +197,10 @@ mod tests {
             7fff90000000-7fffd0000000 rwxp 00000000 00:00 0\n\
             7ffff7d00000-7ffff7e00000 r--p 00000000 fe:00 3 /usr/lib/libc.so\n\
             7ffff7df0000-7ffff7e40000 rw-p 00000000 00:00 0\n";
-        let before = mappings(before).map(|mapping| mapping.at).collect();
+        let before = mappings(before).map(|mapping| mapping.range).collect();
         let memory = Memory { base: 0x1000_0000_0000, before };
-        let own = mappings(after).filter(Mapping::may_be_guest);
-        let found: Vec<_> = own.flat_map(|mapping| memory.new_in(&mapping.at)).collect();
+        let own = mappings(after).filter(may_be_guest);
+        let found: Vec<_> = own.flat_map(|mapping| memory.new_in(&mapping.range)).collect();
         let expected = [
             0x1000_0001_0000..0x1000_0002_0000,
             0x1040_0000_0000..0x1040_0080_0000,

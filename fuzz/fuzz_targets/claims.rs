@@ -15,7 +15,7 @@ use pagelab_record::{Record, RunHeader, journal};
 use pagelab_report::{Publication, Report, Style};
 
 /// Publications of ours: their files are what is edited.
-const OURS: [(&str, &str, &str); 3] =
+const OURS: [(&str, &str, &str, &str); 3] =
     [folder!("page-fault-latency"), folder!("fast-memory"), folder!("memory-types")];
 /// What an expression may be, for a parser or for what it asks.
 const EXPRESSIONS: &[&str] = &[
@@ -83,7 +83,7 @@ fn edited(input: &mut Unstructured<'_>, base: &str) -> arbitrary::Result<String>
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Some((&kind, rest)) = input.split_first() else { return };
     let mut rest = Unstructured::new(rest);
-    let (name, records, ours) = OURS[usize::from(kind / 2) % OURS.len()];
+    let (name, records, ours, _) = OURS[usize::from(kind / 2) % OURS.len()];
     let claims = if kind & 1 == 0 {
         let Ok(text) = str::from_utf8(rest.take_rest()) else { return };
         text.to_owned()
@@ -108,7 +108,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
 
 /// Our own files, and edits of them.
 fn seeds() -> Vec<Vec<u8>> {
-    let raw = OURS.iter().map(|(.., claims)| [b"\0", claims.as_bytes()].concat());
+    let raw = OURS.iter().map(|(_, _, claims, _)| [b"\0", claims.as_bytes()].concat());
     let mut seeds: Vec<Vec<u8>> = raw.collect();
     seeds.extend((1..60).map(|step| (0..80_u8).map(|byte| byte.wrapping_mul(step) | 1).collect()));
     seeds

@@ -32,18 +32,22 @@ static GOLDEN: LazyLock<Golden> = LazyLock::new(|| {
         text.lines().map(read).collect()
     };
     let texts = [
-        folder!("micro-pagefault"),
+        folder!("micro-pagefault", "report.j2"),
         folder!("page-fault-latency"),
         folder!("fast-memory"),
-        folder!("memory-types"),
-        folder!("pghot"),
+        folder!("memory-types", "report.j2"),
+        folder!("pghot", "report.j2"),
     ];
     let mut records = values(include_str!("../../tests/data/golden.jsonl"));
     let header = records.remove(0);
     // One record in so many is enough of each table.
-    records.extend(texts.iter().flat_map(|(_, records, _)| values(records).into_iter().step_by(9)));
-    let read = |(name, records, claims)| {
-        (name, vec![Publication::parse(name, records, claims).expect("a publication of ours")])
+    for (_, published, ..) in texts {
+        records.extend(values(published).into_iter().step_by(9));
+    }
+    let read = |(name, records, claims, template): (_, _, _, &str)| {
+        let read = Publication::parse(name, records, claims);
+        let read = read.and_then(|publication| publication.with_template(template));
+        (name, vec![read.expect("a publication of ours")])
     };
     Golden { header, records, published: texts.map(read).into() }
 });

@@ -17,14 +17,15 @@ use pagelab_trace::raw::{self, HEAD_BYTES};
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
-/// A publication of ours: its name, `records.jsonl` and `claims.toml`.
+/// A publication of ours: its name, `records.jsonl`, `claims.toml` and its template, if any.
 #[macro_export]
 macro_rules! folder {
-    ($name:literal) => {
+    ($name:literal $(, $template:literal)?) => {
         (
             $name,
             include_str!(concat!("../../published/", $name, "/records.jsonl")),
             include_str!(concat!("../../published/", $name, "/claims.toml")),
+            concat!($(include_str!(concat!("../../published/", $name, "/", $template)))?),
         )
     };
 }

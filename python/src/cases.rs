@@ -91,12 +91,8 @@ fn simulated(pairs: &[(String, String)]) -> PyResult<Outcomes> {
 }
 
 fn proven(measured: &Measured) -> PyResult<()> {
-    let broken = measured.witness.iter().find(|claim| !claim.holds);
-    broken.map_or(Ok(()), |claim| {
-        Err(PyRuntimeError::new_err(format!(
-            "{}: expected {}, observed {}; there is no number",
-            claim.claim, claim.expected, claim.observed
-        )))
+    measured.broken().next().map_or(Ok(()), |claim| {
+        Err(PyRuntimeError::new_err(format!("{claim}; there is no number")))
     })
 }
 
@@ -129,7 +125,7 @@ fn fits(planned: &Planned) -> PyResult<()> {
 pub(crate) fn trace_stats(keywords: &Bound<'_, PyDict>) -> PyResult<String> {
     let run = recorded(&STATS, keywords, Overrides::default())?;
     let record = run.only();
-    let Outcome::Measured(measured) = &record.outcome else { unreachable!("it was measured") };
+    let Some(measured) = record.measured() else { unreachable!("it was measured") };
     proven(measured)?;
     let stats = stats_of(&record.case, measured);
     serde_json::to_string(&stats).map_err(|error| PyRuntimeError::new_err(error.to_string()))

@@ -14,7 +14,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::{WORKLOADS, is_no_measurement};
+use pagelab_workloads::WORKLOADS;
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// A plan that was read.
@@ -56,7 +56,7 @@ impl Plan {
     fn tasks(&self, py: Python<'_>) -> PyResult<Vec<(String, bool, f64)>> {
         let of = |task: &Task| {
             let planned = planned(task, ClockChoice::Raw)?;
-            let is_measured = !is_no_measurement(planned.workload.name());
+            let is_measured = planned.workload.about().is_measured;
             Ok((task.id.clone(), is_measured, planned.estimated_seconds()))
         };
         let all: Result<_, String> = py.detach(|| self.list.tasks.iter().map(of).collect());

@@ -253,7 +253,7 @@ fn numbers(axes: &[String], lines: &[Line]) -> PyResult<Table> {
         ("arm", told(|told| &told.arm)),
         ("series", told(|told| &told.series)),
         ("time", told(|told| told.time)),
-        ("statistic", told(|told| told.statistic)),
+        ("statistic", told(|told| &told.statistic)),
         ("value", number(0)),
         ("low", number(1)),
         ("high", number(2)),

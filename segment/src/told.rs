@@ -9,12 +9,14 @@
 use std::{
     ffi::CStr,
     ops::Range,
-    str,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use pagelab_interpose::kernel;
-use pagelab_sys::process::segment::Counted;
+use pagelab_sys::{
+    machine::proc::{Mapping, sizes},
+    process::segment::Counted,
+};
 
 use crate::{begin, breaks, count, filtered, heap, helper, kept, pages, witness};
 
@@ -134,22 +136,25 @@ struct Teller {
 
 impl Teller {
     fn line(&mut self, line: &[u8]) {
-        if let Some((start, path)) = mapping(line) {
-            let nth = self.segments.iter().position(|segment| segment.contains(&start));
-            self.place = match nth {
+        // A name that was cut or is no text says nothing here.
+        let line = line.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        if let Some(mapping) = Mapping::of_line(line) {
+            let is_in = |segment: &Range<usize>| segment.contains(&mapping.addresses().start);
+            self.place = match self.segments.iter().position(is_in) {
                 Some(0 | 1) => Place::Heap,
                 Some(2) => Place::Mmap,
                 Some(_) => Place::Stack,
-                None if path == b"[stack]" => Place::Stack,
+                None if mapping.name == "[stack]" => Place::Stack,
                 None => Place::Outside,
             };
-        } else if let Some(bytes) = kilobytes(line, b"Anonymous:") {
-            self.had[self.place as usize] += bytes;
-        } else if let Some(bytes) = kilobytes(line, b"Private_Hugetlb:") {
-            self.had[self.place as usize] += bytes;
-            self.large[self.place as usize] += bytes;
-        } else if let Some(bytes) = kilobytes(line, b"AnonHugePages:") {
-            self.large[self.place as usize] += bytes;
+        } else if let Some((name, bytes)) = sizes(line).next() {
+            let bytes = usize::try_from(bytes).unwrap_or(0);
+            if ["Anonymous", "Private_Hugetlb"].contains(&name) {
+                self.had[self.place as usize] += bytes;
+            }
+            if ["AnonHugePages", "Private_Hugetlb"].contains(&name) {
+                self.large[self.place as usize] += bytes;
+            }
         }
     }
 
@@ -167,32 +172,9 @@ impl Teller {
     }
 }
 
-/// The first address and the path of a line that begins a mapping.
-fn mapping(line: &[u8]) -> Option<(usize, &[u8])> {
-    let dash = line.iter().position(|byte| *byte == b'-').filter(|at| *at > 0)?;
-    let start = usize::from_str_radix(str::from_utf8(&line[..dash]).ok()?, 16).ok()?;
-    Some((start, line.rsplit(|byte| *byte == b' ').next().unwrap_or_default()))
-}
-
-/// The bytes of a line that begins with a name: `Anonymous:   12 kB`.
-fn kilobytes(line: &[u8], name: &[u8]) -> Option<usize> {
-    let rest = str::from_utf8(line.strip_prefix(name)?).ok()?;
-    rest.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kb| kb << 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mapping_and_its_counts_are_read() {
-        let line = b"7ffd1000-7ffd2000 rw-p 00000000 00:00 0                [stack]";
-        assert_eq!(mapping(line), Some((0x7ffd_1000, b"[stack]" as &[u8])));
-        assert_eq!(mapping(b"Rss:                 4 kB"), None);
-        assert_eq!(mapping(b"VmFlags: rd wr mr-"), None);
-        assert_eq!(kilobytes(b"AnonHugePages:      2048 kB", b"AnonHugePages:"), Some(2 << 20));
-        assert_eq!(kilobytes(b"Anonymous: x kB", b"Anonymous:"), None);
-    }
 
     #[test]
     fn pages_are_counted_where_their_mapping_lies() {
@@ -205,7 +187,7 @@ mod tests {
             "AnonHugePages: 4 kB",
             "4800-5000 rw-p 0 00:00 0",
             "Anonymous: 16 kB",
-            "9000-a000 rw-p 0 00:00 0 [heap]",
+            "9000-a000 rw-p 0 00:00 0 /\u{e9}",
             "Anonymous: 32 kB",
         ] {
             teller.line(line.as_bytes());

@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "asks the kernel for page tables; the rules are in lib.rs")]
 //! The witness: what really lies in the segments, by the page table.
 //!
 //! The one idea: the kernel says which pages are there and in which leaves (`PAGEMAP_SCAN`, since
@@ -6,10 +5,13 @@
 //! follow each other and its address is to the leaf as its frame is. What the module maps it says
 //! itself: there every frame is base and offset.
 
-use std::{ffi::c_long, ops::Range};
+use std::ops::Range;
 
-use pagelab_interpose::{checked, kernel};
-use pagelab_sys::process::segment::{Backed, Leaf};
+use pagelab_interpose::kernel;
+use pagelab_sys::{
+    memory::{NOWHERE, Question, regions},
+    process::segment::{Backed, Leaf},
+};
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},
@@ -18,24 +20,13 @@ use crate::{
     heap, module, pages,
 };
 
-/// `PAGEMAP_SCAN`, and its bits for pages that are there, and in a leaf of 2 MiB or more.
-const SCAN: c_long = 0xc060_6610;
-const PRESENT: u64 = 1 << 3;
+/// The bit of `PAGEMAP_SCAN` for pages in a leaf of 2 MiB or more.
 const HUGE: u64 = 1 << 6;
 /// Of an entry of pagemap: its frame, and whether there is one.
 const FRAME: u64 = (1 << 55) - 1;
 const IS_THERE: u64 = 1 << 63;
 /// Regions that are asked for at once.
 const REGIONS: usize = 64;
-
-/// `struct page_region`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct Region {
-    start: u64,
-    end: u64,
-    categories: u64,
-}
 
 /// What is seen.
 const KINDS: usize = Backed::ALL.len();
@@ -63,31 +54,34 @@ impl Seen {
 
     /// Looks at leaves of the kernel; `None` where nobody may see them here.
     fn leaves(&mut self, file: i32, area: &Area) -> Option<()> {
-        let range = area.range();
-        let mut at = range.start;
-        while at < range.end {
-            let mut regions = [Region::default(); REGIONS];
-            let (found, next) = scanned(file, &(at..range.end), &mut regions)?;
-            for region in &regions[..found] {
-                let [start, end] = [region.start, region.end].map(|at| usize::try_from(at).ok());
-                let part = start?..end?;
-                if region.categories & HUGE == 0 {
-                    self.add(Backed::BaseSeen, part.len() / PAGE);
-                    continue;
-                }
-                let mut at = part.start;
-                while at < part.end {
-                    let is_giant = area.ground(at) == Ground::Pool(Leaf::Pud);
-                    let size = if is_giant { PUD } else { PMD };
-                    let is_right = is_right(file, &(at..at + size))?;
-                    let seen = if is_giant { Backed::GiantSeen } else { Backed::LargeSeen };
-                    let right = if is_giant { Backed::GiantRight } else { Backed::LargeRight };
-                    self.add(seen, 1);
-                    self.add(right, usize::from(is_right));
-                    at += size;
-                }
-            }
-            at = next.max(at + PAGE);
+        let Range { start, end } = area.range();
+        let question = Question { bits: HUGE, flags: 0 };
+        let mut is_seen = true;
+        regions(&file, start as u64..end as u64, question, &mut [NOWHERE; REGIONS], |region| {
+            is_seen &=
+                self.region(file, area, region.start..region.end, region.categories).is_some();
+        })
+        .ok()?;
+        is_seen.then_some(())
+    }
+
+    /// Looks at the leaves of some addresses with these bits.
+    fn region(&mut self, file: i32, area: &Area, part: Range<u64>, bits: u64) -> Option<()> {
+        let part = usize::try_from(part.start).ok()?..usize::try_from(part.end).ok()?;
+        if bits & HUGE == 0 {
+            self.add(Backed::BaseSeen, part.len() / PAGE);
+            return Some(());
+        }
+        let mut at = part.start;
+        while at < part.end {
+            let is_giant = area.ground(at) == Ground::Pool(Leaf::Pud);
+            let size = if is_giant { PUD } else { PMD };
+            let is_right = is_right(file, &(at..at + size))?;
+            let seen = if is_giant { Backed::GiantSeen } else { Backed::LargeSeen };
+            let right = if is_giant { Backed::GiantRight } else { Backed::LargeRight };
+            self.add(seen, 1);
+            self.add(right, usize::from(is_right));
+            at += size;
         }
         Some(())
     }
@@ -127,21 +121,6 @@ impl Seen {
         }
         Some(())
     }
-}
-
-/// Regions of some addresses that are there, and where the kernel stopped to look.
-fn scanned(file: i32, part: &Range<usize>, regions: &mut [Region]) -> Option<(usize, usize)> {
-    let (start, end) = (part.start as u64, part.end as u64);
-    let place = regions.as_mut_ptr().expose_provenance() as u64;
-    let room = regions.len() as u64;
-    // `struct pm_scan_arg`: size, flags, start, end, where it stopped, regions and their number,
-    // pages at most, categories: inverted, all of them, any of them, returned.
-    let mut argument = [96, 0, start, end, 0, place, room, 0, 0, PRESENT, 0, PRESENT | HUGE];
-    // SAFETY: a structure of so many words, and room for as many regions as it says.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_ioctl, c_long::from(file), SCAN, argument.as_mut_ptr()) };
-    let found = usize::try_from(checked(answer).ok()?).ok()?.min(regions.len());
-    Some((found, usize::try_from(argument[4]).ok()?))
 }
 
 /// Whether frames follow each other from one that lies in its leaf as its address does; `None`

@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use pagelab_record::{Nature, Record, journal};
-use pagelab_sys::vm::guest as kernel;
+use pagelab_sys::{machine::Tree, vm::guest as kernel};
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::{self, Verdict};
@@ -128,6 +128,14 @@ impl Guest {
     /// Runs `pagelab` as root.
     pub(crate) fn run(&self, words: &[&str]) -> Result<Ran> {
         ran(&mut self.pagelab(words))
+    }
+
+    /// Runs `pagelab`, which must end well.
+    pub(crate) fn done(&self, words: &[&str]) -> Result<Ran> {
+        let ran = self.run(words)?;
+        let Ran { code, stdout, stderr } = &ran;
+        ensure!(*code == 0, "pagelab {}: exit code {code}: {stdout}{stderr}", words.join(" "));
+        Ok(ran)
     }
 
     /// Runs `pagelab` as a user that may do nothing.
@@ -283,18 +291,14 @@ pub(crate) fn set(path: &str, value: &str) -> Result<()> {
 
 /// A field of `/proc/meminfo` in kB.
 pub(crate) fn meminfo_kb(field: &str) -> Result<u64> {
-    let text = text("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let Some(line) = line else { bail!("/proc/meminfo has no {field}") };
-    line.split_whitespace().next().context("no number")?.parse().context("not a number")
+    let kb = Tree::machine().field_number("proc/meminfo", field);
+    kb.with_context(|| format!("/proc/meminfo has no {field}"))
 }
 
 /// Entries of a folder whose name begins so, sorted.
 pub(crate) fn names(folder: &str, beginning: &str) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|name| name.starts_with(beginning)).collect();
-    names.sort();
+    let mut names = Tree::machine().names(folder);
+    names.retain(|name| name.starts_with(beginning));
     names
 }
 

@@ -122,7 +122,9 @@ fn main() -> ExitCode {
 
 fn schema() -> Result<()> {
     let mut command = cargo("test");
-    command.args(["--package", "pagelab-record", "--test", "schema"]).env("UPDATE_SCHEMA", "1");
+    command
+        .args(["--package", "pagelab-record", "--lib", "schema::tests::document"])
+        .env("UPDATE_SCHEMA", "1");
     run("schema", &mut command)
 }
 

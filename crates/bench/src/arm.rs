@@ -11,7 +11,7 @@ use std::{
 
 use pagelab_record::ab::{Arm, Change};
 use pagelab_record::vocabulary::Check;
-use pagelab_sys::{machine::selected, process::child};
+use pagelab_sys::{machine::Tree, process::child};
 
 use crate::{need::Need, program, remedy::Remedy};
 
@@ -67,7 +67,7 @@ impl Need for InForce {
     }
 
     fn check(&self) -> bool {
-        fs::read_to_string(&self.path).is_ok_and(|text| selected(&text) == self.value)
+        Tree::machine().choice(&self.path).is_some_and(|value| value == self.value)
     }
 
     fn cure(&self) -> String {

@@ -3,6 +3,8 @@
 
 use std::{fmt, str::FromStr};
 
+use pagelab_record::units::whole;
+
 /// The longest time that can be asked for: a year.
 const SECONDS_MAX: f64 = 365.0 * 86_400.0;
 
@@ -28,9 +30,8 @@ impl Seconds {
     }
 
     /// In nanoseconds.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
     pub fn ns(self) -> u64 {
-        (self.0 * 1e9) as u64
+        whole(self.0 * 1e9)
     }
 }
 

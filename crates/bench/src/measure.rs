@@ -15,6 +15,7 @@ use std::{
 
 use pagelab_record::{
     Case, Data, Measured, Series, Unit,
+    units::place,
     vocabulary::{Check, counter, series::PLANTED},
 };
 use pagelab_sys::{
@@ -244,12 +245,7 @@ fn is_narrow(kept: &[Series], precision: f64) -> bool {
     if n < 6 {
         return false;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and n / 2"
-    )]
-    let reach = (0.98 * (n as f64).sqrt()).ceil() as usize;
+    let reach = place((0.98 * (n as f64).sqrt()).ceil());
     let (low, high) = (n / 2 - reach.min(n / 2), (n / 2 + reach).min(n - 1));
     let half_width = (medians[high] - medians[low]) as f64 / 2.0;
     half_width <= precision * medians[n / 2] as f64

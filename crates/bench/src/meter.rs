@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagelab_record::{
-    Claim, Data, LeftOut, Measured, Series, Table, Unit, latency, schema,
+    Claim, Data, LeftOut, Measured, Series, Signed, Table, Unit, latency, schema,
     vocabulary::{Said, series::PLANTED},
 };
 use pagelab_sys::{
@@ -221,9 +221,7 @@ struct Draft {
 impl Witness {
     /// Claims that two numbers are equal.
     pub fn expect<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let (expected, observed) = (number(expected), number(observed));
-        let claim = Claim::check(said, &self.arm, expected, observed, 0);
+        let claim = Claim::check(said, &self.arm, expected.signed(), observed.signed(), 0);
         self.draft.claims.push(claim);
     }
 

@@ -27,6 +27,8 @@ pub struct Param {
     pub default: &'static str,
     /// What a comma means.
     pub role: Role,
+    /// Values for which its workload asks something of the host: what `doctor` tries.
+    pub asks: &'static [&'static str],
 }
 
 /// What a comma between values means.
@@ -102,29 +104,31 @@ pub trait Values: fmt::Debug + Sync {
 }
 
 impl Param {
-    const fn new(name: &'static str, kind: Kind, default: &'static str, role: Role) -> Self {
-        Self { name, help: "", kind, default, role }
-    }
-
     /// One whose values are cases.
     pub const fn axis(name: &'static str, kind: Kind, default: &'static str) -> Self {
-        Self::new(name, kind, default, Role::Axis)
+        Self { name, help: "", kind, default, role: Role::Axis, asks: &[] }
     }
 
     /// One whose values are arms of a case.
     pub const fn arms(name: &'static str, kind: Kind, default: &'static str) -> Self {
-        Self::new(name, kind, default, Role::Arms)
+        Self { role: Role::Arms, ..Self::axis(name, kind, default) }
     }
 
     /// One whose value is a list.
     pub const fn list(name: &'static str, kind: Kind, default: &'static str) -> Self {
-        Self::new(name, kind, default, Role::List)
+        Self { role: Role::List, ..Self::axis(name, kind, default) }
     }
 
     /// With its line of help.
     #[must_use]
     pub const fn help(self, help: &'static str) -> Self {
         Self { help, ..self }
+    }
+
+    /// With the values for which the host is asked for something.
+    #[must_use]
+    pub const fn asks(self, asks: &'static [&'static str]) -> Self {
+        Self { asks, ..self }
     }
 
     /// The canonical spelling of a value.

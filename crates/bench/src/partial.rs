@@ -21,7 +21,7 @@ pub struct Partial {
 impl Partial {
     /// What processes of a record measured, for more of them to join.
     pub fn of(measured: Measured) -> Self {
-        let processes = measured.counters.get(PROCESSES).copied().unwrap_or_default();
+        let processes = measured.counter(PROCESSES).unwrap_or_default();
         Self { all: measured, constants: BTreeMap::new(), processes }
     }
 

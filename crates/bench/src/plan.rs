@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use pagelab_record::{Arm, Case};
+use pagelab_record::{Arm, Case, units::whole};
 use pagelab_sys::time::ClockChoice;
 
 pub use crate::grid::{CASES_MAX, check, complete, grid, state};
@@ -188,7 +188,7 @@ impl Planner {
                 // Even a host that backs memory at 100 MB/s finishes a case that was asked for.
                 let rounds = u64::from(takes.repetitions.unwrap_or(4)) + 1;
                 let backed = takes.bytes.saturating_mul(rounds).saturating_mul(10);
-                let slow = nanoseconds(takes.once_s * rounds as f64 * 20.0);
+                let slow = whole(takes.once_s * rounds as f64 * 20.0 * 1e9);
                 method.limit_ns = method.limit_ns.saturating_add(backed).saturating_add(slow);
             }
             plan.cases.push(Planned { workload, case, method, arm: None, takes });
@@ -208,15 +208,10 @@ impl Planner {
         let total: f64 = plan.cases.iter().map(spent).sum();
         for planned in &mut plan.cases {
             let share = planned.method.budget_ns as f64 / total.max(1.0);
-            planned.method.budget_ns = nanoseconds(budget.get() * share);
+            planned.method.budget_ns = whole(budget.get() * share * 1e9);
         }
         plan
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to u64")]
-fn nanoseconds(seconds: f64) -> u64 {
-    (seconds.max(0.0) * 1e9) as u64
 }
 
 /// What a plan takes. Each case is asked once, however much is told of it.

@@ -11,7 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Data, Measured, Series, stats::median, vocabulary::series::PLANTED};
+use pagelab_record::{
+    Data, Measured, Series, stats::median, units::whole, vocabulary::series::PLANTED,
+};
 use pagelab_sys::loops::chain;
 use serde::{Deserialize, Serialize};
 
@@ -31,10 +33,7 @@ impl Planted {
     /// As much as makes a body slower by `share`, where `self` made it slower by `measured`.
     #[must_use]
     pub fn scaled(self, share: f64, measured: f64) -> Self {
-        let turns = (self.turns as f64 * share / measured).round().max(1.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1")]
-        let turns = turns as u64;
-        Self { turns }
+        Self { turns: whole((self.turns as f64 * share / measured).round().max(1.0)) }
     }
 }
 

@@ -17,13 +17,13 @@ pub trait Words: Copy + PartialEq + 'static {
     const ALL: &'static [(&'static str, Self)];
 }
 
-/// An enum whose values are words: `WORDS` for a parameter's choices, [`Words`] to read them,
+/// Enums whose values are words: `WORDS` for a parameter's choices, [`Words`] to read them,
 /// `Display` to write them.
 #[macro_export]
 macro_rules! words {
-    ($(#[$about:meta])* $vis:vis enum $name:ident {
+    ($($(#[$about:meta])* $vis:vis enum $name:ident {
         $($(#[$doc:meta])* $value:ident = $word:literal,)+
-    }) => {
+    })+) => {$(
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis enum $name {
@@ -51,7 +51,7 @@ macro_rules! words {
                 f.write_str(self.name())
             }
         }
-    };
+    )+};
 }
 
 /// The words of a table, for a parameter's choices.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::arm::OURS};
 use pagelab_sys::{SysError, memtype::DeviceError};
 
 use crate::{
@@ -28,6 +28,9 @@ pub struct About {
     /// Whether one pass says it all: no warm-up, no repetition, no second process, and no limits of
     /// the machine beside it, because it is not about time.
     pub is_one_pass: bool,
+    /// Whether a machine is measured; not by a model, and not by counts in a trace, which may run
+    /// beside others, in any process.
+    pub is_measured: bool,
     /// Whether its numbers are those of a model, of no machine.
     pub is_simulated: bool,
     /// Whether its numbers are counts of a machine that it emulates.
@@ -102,6 +105,7 @@ impl<A> Described<A> {
             params,
             smallest,
             is_one_pass: false,
+            is_measured: true,
             is_simulated: false,
             is_emulated: false,
             is_limit: false,
@@ -121,6 +125,13 @@ impl<A> Described<A> {
     #[must_use]
     pub const fn model(mut self) -> Self {
         self.about.is_simulated = true;
+        self.unmeasured()
+    }
+
+    /// The same of no machine: one pass says it all.
+    #[must_use]
+    pub const fn unmeasured(mut self) -> Self {
+        self.about.is_measured = false;
         self.one_pass()
     }
 
@@ -237,7 +248,9 @@ pub fn find(table: Table, name: &str) -> Result<Row, String> {
 /// One arm of a case, ready to run. Dropping it returns what it took.
 pub trait Trial {
     /// The arm that its series and claims are filed under.
-    fn arm(&self) -> &str;
+    fn arm(&self) -> &str {
+        OURS
+    }
 
     /// Whether it touches memory for the first time, so that memory given back to the host in the
     /// meantime spoils it.

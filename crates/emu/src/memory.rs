@@ -7,6 +7,7 @@
 use std::fmt;
 
 use pagelab_trace::image::Image;
+use thiserror::Error;
 
 use crate::looked::Looked;
 
@@ -42,9 +43,10 @@ impl fmt::Display for Kind {
 }
 
 /// Why an access was refused. A store that faults has written nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Fault {
     /// The access reaches over the end of the 2^64 bytes, and the policy is to trap.
+    #[error("{kind} of {bytes} bytes at {addr:#x} reaches over the end of the address space")]
     OutOfRange {
         /// Where it starts.
         addr: u64,
@@ -54,6 +56,7 @@ pub enum Fault {
         kind: Kind,
     },
     /// Nothing was ever written there, and the policy is that this faults.
+    #[error("{kind} at {addr:#x}: the page is absent")]
     Absent {
         /// The first address that is absent.
         addr: u64,
@@ -61,6 +64,7 @@ pub enum Fault {
         kind: Kind,
     },
     /// The page's permissions forbid it.
+    #[error("{kind} at {addr:#x}: the page's permissions forbid it")]
     Denied {
         /// The first address that is forbidden.
         addr: u64,
@@ -68,6 +72,7 @@ pub enum Fault {
         kind: Kind,
     },
     /// A page more than the limit would be needed.
+    #[error("store at {addr:#x}: needs a page more than the limit of {limit} bytes")]
     PageLimit {
         /// The address whose page is missing.
         addr: u64,
@@ -75,33 +80,11 @@ pub enum Fault {
         limit: u64,
     },
     /// The host has no memory for another page.
+    #[error("store at {addr:#x}: the host has no memory for another page")]
     OutOfMemory {
         /// The address whose page is missing.
         addr: u64,
     },
-}
-
-impl std::error::Error for Fault {}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfRange { addr, bytes, kind } => {
-                let over = "reaches over the end of the address space";
-                write!(f, "{kind} of {bytes} bytes at {addr:#x} {over}")
-            }
-            Self::Absent { addr, kind } => write!(f, "{kind} at {addr:#x}: the page is absent"),
-            Self::Denied { addr, kind } => {
-                write!(f, "{kind} at {addr:#x}: the page's permissions forbid it")
-            }
-            Self::PageLimit { addr, limit } => {
-                write!(f, "store at {addr:#x}: needs a page more than the limit of {limit} bytes")
-            }
-            Self::OutOfMemory { addr } => {
-                write!(f, "store at {addr:#x}: the host has no memory for another page")
-            }
-        }
-    }
 }
 
 /// The accesses of a [`Memory`] that are numbers.

@@ -1,7 +1,5 @@
 //! The decisions that an emulated memory leaves to its user.
 
-use std::fmt;
-
 use crate::memory::{Fault, Kind};
 
 /// What an access does that reaches over the end of the 2^64 bytes.
@@ -75,8 +73,6 @@ impl Permissions {
     pub const READ: Self = Self { load: true, store: false, fetch: false };
     /// Data.
     pub const READ_WRITE: Self = Self { load: true, store: true, fetch: false };
-    /// Code, and the constants in it.
-    pub const READ_EXECUTE: Self = Self { load: true, store: false, fetch: true };
 
     /// Whether an access of this kind is allowed.
     pub const fn allow(self, kind: Kind) -> bool {
@@ -89,13 +85,6 @@ impl Permissions {
 }
 
 /// Why a backend cannot be made: what it lacks here, and what to use instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Unfit(pub String);
-
-impl std::error::Error for Unfit {}
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}

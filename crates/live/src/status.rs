@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagelab_sys::machine::{
     Tree, parse_list,
+    proc::{counts, group, placements},
     tiers::{MemoryNode, free_pages, memory_nodes},
 };
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::{
     board::{Promoting, promoting},
     reason::Reason,
     source::{Region, damon},
-    target::{allows, is_bound},
+    target::allows,
 };
 
 /// A node with memory.
@@ -229,11 +230,8 @@ impl Status {
 /// What the kernel counts of moves.
 fn moved(vmstat: &str) -> BTreeMap<String, u64> {
     let is_one = |name: &str| name.starts_with("pgpromote_") || name.starts_with("pgdemote_");
-    let counts = vmstat.lines().filter_map(|line| {
-        let (name, count) = line.split_once(' ')?;
-        Some((name.to_owned(), count.trim().parse().ok()?))
-    });
-    counts.filter(|(name, _)| is_one(name)).collect()
+    let moves = counts(vmstat).filter(|(name, _)| is_one(name));
+    moves.map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 /// Bytes in lower tiers.
@@ -252,35 +250,21 @@ fn process(tree: &Tree, pid: u32, nodes: &[MemoryNode]) -> Option<ProcessStatus>
     let tier = |id: usize| nodes.iter().find(|node| node.id == id).map(|node| node.tier);
     let mut tiers = Tiers::new();
     let (mut bound, mut hugetlb) = (0_u64, 0_u64);
-    for line in tree.text(format!("proc/{pid}/numa_maps"))?.lines() {
-        let mut unit = PAGE;
-        let mut pages = Vec::new();
-        let policy = line.split_whitespace().nth(1).unwrap_or_default();
-        let mut is_huge = false;
-        for word in line.split_whitespace().skip(2) {
-            is_huge |= word == "huge";
-            let Some((name, value)) = word.split_once('=') else { continue };
-            let Ok(value) = value.parse::<u64>() else { continue };
-            if name == "kernelpagesize_kB" {
-                unit = value << 10;
-            } else if let Some(Ok(node)) = name.strip_prefix('N').map(str::parse::<usize>) {
-                pages.push((node, value));
-            }
-        }
-        for (node, count) in pages {
-            let (tier, bytes) = (tier(node)?, count.saturating_mul(unit));
+    for placement in placements(&tree.text(format!("proc/{pid}/numa_maps"))?) {
+        let (is_hugetlb, is_bound) = (placement.is_hugetlb(), placement.is_bound());
+        for (node, bytes) in placement.bytes() {
+            let tier = tier(node)?;
             *tiers.entry(tier).or_default() += bytes;
-            if tier > 0 && is_huge {
+            if tier > 0 && is_hugetlb {
                 hugetlb = hugetlb.saturating_add(bytes);
-            } else if tier > 0 && is_bound(policy) {
+            } else if tier > 0 && is_bound {
                 bound = bound.saturating_add(bytes);
             }
         }
     }
     let text = |name: &str| tree.text(format!("proc/{pid}/{name}")).unwrap_or_default();
-    let group = text("cgroup").lines().find_map(|line| Some(line.strip_prefix("0::")?.to_owned()));
+    let group = group(&text("cgroup")).map_or(String::new(), |group| group.path.to_owned());
     let name = text("comm").trim().to_owned();
-    let group = group.unwrap_or_default();
     let allowed = tree.field(format!("proc/{pid}/status"), "Mems_allowed_list");
     let is_kept = |list: &String| {
         let allowed = parse_list(list).unwrap_or_default();

@@ -5,7 +5,10 @@
 
 use std::{fs, io, ops::Range};
 
-use pagelab_sys::machine::{Tree, parse_list};
+use pagelab_sys::machine::{
+    Tree, parse_list,
+    proc::{self, Mapping, Placement, mappings, placements},
+};
 
 /// Why a process cannot be the target.
 #[derive(Debug, thiserror::Error)]
@@ -74,20 +77,17 @@ pub fn check(pid: u32) -> Result<(), Refused> {
     if pid == std::process::id() {
         return Err(Refused::Ourselves(pid));
     }
-    let read = |name| fs::read_to_string(format!("/proc/{pid}/{name}"));
-    let status = read("status").map_err(|why| Refused::of(pid, why))?;
+    let read = |name| proc::text(pid, name).map_err(|why| Refused::of(pid, why));
+    let status = read("status")?;
+    let field = |name| proc::field(&status, name);
     // A thread has a folder, too, which no listing shows.
-    let field = |key: &str| {
-        status.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()))
-    };
     if field("Tgid").is_some_and(|group| group != pid.to_string()) {
         return Err(Refused::Gone(pid));
     }
     if field("VmSize").is_none() {
         return Err(Refused::Kernel(pid));
     }
-    read("maps").map_err(|why| Refused::of(pid, why))?;
-    Ok(())
+    read("maps").map(drop)
 }
 
 /// Keeps other engines from a process for as long as it is held.
@@ -110,20 +110,16 @@ pub fn claim(pid: u32) -> Result<fs::File, Refused> {
 /// # Errors
 /// When it has ended or may not be looked at.
 pub fn memory(pid: u32) -> Result<Memory, Refused> {
-    let read = |name| {
-        let text = fs::read(format!("/proc/{pid}/{name}"));
-        text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let maps = read("maps").map_err(|why| Refused::of(pid, why))?;
+    let maps = proc::text(pid, "maps").map_err(|why| Refused::of(pid, why))?;
     if maps.is_empty() {
         return Err(Refused::Gone(pid));
     }
-    let policies = read("numa_maps").unwrap_or_default();
+    let policies = proc::text(pid, "numa_maps").unwrap_or_default();
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap_or_default();
     // A stack grows downward; where it ends is drawn at random for each program that is run.
-    let end = stack.split(['-', ' ']).nth(1).unwrap_or_default();
-    Ok(Memory { life: format!("{} {end}", program.display()), ..parsed(&maps, &policies) })
+    let stack = mappings(&maps).find(|mapping| mapping.name == "[stack]");
+    let end = stack.map_or(0, |mapping| mapping.range.end);
+    Ok(Memory { life: format!("{} {end:x}", program.display()), ..parsed(&maps, &policies) })
 }
 
 /// Addresses that are the kernel's own.
@@ -132,53 +128,22 @@ const SPECIAL: [&str; 4] = ["[vvar]", "[vdso]", "[vsyscall]", "[vvar_vclock]"];
 /// What the texts of `maps` and `numa_maps` say.
 fn parsed(maps: &str, policies: &str) -> Memory {
     let mut found = Memory::default();
-    let mut policies = policies.lines().filter_map(policy).peekable();
-    for line in maps.lines() {
-        let mut words = line.split_whitespace();
-        let Some(range) = words.next().and_then(addresses) else { continue };
-        let flags = words.next().unwrap_or_default();
-        let name = words.nth(3).unwrap_or_default();
+    let mut policies = placements(policies).peekable();
+    for Mapping { range, rights, name, .. } in mappings(maps) {
         let bytes = range.end - range.start;
         while policies.next_if(|policy| policy.start < range.start).is_some() {}
         let policy = policies.next_if(|policy| policy.start == range.start);
-        if policy.as_ref().is_some_and(|policy| policy.huge) {
+        if policy.as_ref().is_some_and(Placement::is_hugetlb) {
             found.hugetlb += bytes;
-        } else if policy.is_some_and(|policy| policy.bound) {
+        } else if policy.as_ref().is_some_and(Placement::is_bound) {
             found.bound += bytes;
-        } else if flags.starts_with("---") || SPECIAL.contains(&name) {
+        } else if rights.starts_with("---") || SPECIAL.contains(&name) {
             // Nothing that could be moved.
         } else {
             found.mappings.push(range);
         }
     }
     found
-}
-
-/// `7f00-7f10` in hexadecimal.
-fn addresses(word: &str) -> Option<Range<u64>> {
-    let (start, end) = word.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    Some(number(start)?..number(end)?).filter(|range| range.start < range.end)
-}
-
-struct Policy {
-    start: u64,
-    bound: bool,
-    huge: bool,
-}
-
-/// A line of `numa_maps`: `7f00 bind:1 anon=3 … huge`.
-fn policy(line: &str) -> Option<Policy> {
-    let mut words = line.split_whitespace();
-    let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let bound = is_bound(words.next()?);
-    Some(Policy { start, bound, huge: words.any(|word| word == "huge") })
-}
-
-/// Whether the policy of a line of `numa_maps` keeps memory where it is: who spreads it over nodes
-/// wants it spread.
-pub(crate) fn is_bound(policy: &str) -> bool {
-    ["bind", "interleave", "weighted"].iter().any(|one| policy.starts_with(one))
 }
 
 /// The nodes that a process may have memory on; empty where the kernel does not say.

@@ -35,23 +35,52 @@ pub(crate) struct Row {
     /// What it is called.
     pub(crate) name: &'static str,
     /// Adds what it does, in a line, and its flags.
-    pub(crate) describe: fn(Command) -> Command,
+    describe: fn(Command) -> Command,
     /// Does it.
-    pub(crate) run: fn(&ArgMatches) -> Result<Exit, Failure>,
+    run: fn(&ArgMatches) -> Result<Exit, Failure>,
+    /// What a row with rows below it is about.
+    about: &'static str,
+    /// The commands below it, which then do all of it.
+    below: &'static [Self],
 }
 
 impl Row {
     /// The row of a command whose flags are its fields.
     pub(crate) const fn of<C: Run>(name: &'static str) -> Self {
-        Self { name, describe: C::augment_args, run: |matches| of::<C>(matches)?.run() }
+        Self::new(name, C::augment_args, |matches| of::<C>(matches)?.run())
+    }
+
+    /// The row of a command whose flags a table names.
+    pub(crate) const fn new(
+        name: &'static str,
+        describe: fn(Command) -> Command,
+        run: fn(&ArgMatches) -> Result<Exit, Failure>,
+    ) -> Self {
+        Self { name, describe, run, about: "", below: &[] }
+    }
+
+    /// The row of a command that has others below it.
+    pub(crate) const fn group(
+        name: &'static str,
+        about: &'static str,
+        below: &'static [Self],
+    ) -> Self {
+        Self { about, below, ..Self::new(name, |command| command, |_| Ok(Exit::Usage)) }
+    }
+
+    fn command(&self) -> Command {
+        let command = (self.describe)(Command::new(self.name));
+        match self.below {
+            [] => command,
+            below => with_rows(command.about(self.about), below),
+        }
     }
 }
 
 /// A command with those of a table below it.
 pub(crate) fn with_rows(command: Command, rows: &[Row]) -> Command {
     let command = command.subcommand_required(true).arg_required_else_help(true);
-    let below = rows.iter().map(|row| (row.describe)(Command::new(row.name)));
-    command.subcommands(below)
+    command.subcommands(rows.iter().map(Row::command))
 }
 
 /// Runs the command of a table that was asked for.
@@ -61,7 +90,7 @@ pub(crate) fn with_rows(command: Command, rows: &[Row]) -> Command {
 pub(crate) fn dispatch(rows: &[Row], matches: &ArgMatches) -> Result<Exit, Failure> {
     let (asked, matches) = matches.subcommand().expect("clap requires one of its sub-commands");
     let row = rows.iter().find(|row| row.name == asked).expect("clap knows these only");
-    (row.run)(matches)
+    if row.below.is_empty() { (row.run)(matches) } else { dispatch(row.below, matches) }
 }
 
 /// The flags that were given, as fields.

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use pagelab_sys::process::{launch::Ended, relay};
+
 /// How a command ended. The order of the variants is the order in which they take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
@@ -27,6 +29,17 @@ pub(crate) enum Exit {
     Program(u8),
     /// Fine.
     Good,
+}
+
+impl Exit {
+    /// As a program that was started ended: by its code, or here and now by its signal.
+    pub(crate) fn like(ended: &Ended) -> Self {
+        if let Some(signal) = ended.signal() {
+            relay::end_as(signal);
+        }
+        let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
+        Self::Program(code.unwrap_or(u8::MAX))
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -75,11 +88,6 @@ impl Failure {
         Self { error: error.into(), exit: Exit::Usage }
     }
 
-    /// A wrong argument or file, as a sentence.
-    pub(crate) fn usage_text(text: impl Into<String>) -> Self {
-        Self::usage(anyhow::anyhow!(text.into()))
-    }
-
     /// Something that this host cannot do; also to write where it could open a file before.
     pub(crate) fn host(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::HostCannot }
@@ -89,4 +97,21 @@ impl Failure {
     pub(crate) fn internal(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::Internal }
     }
+}
+
+/// A sentence about a wrong argument or file, as most libraries of ours return it.
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::usage(anyhow::anyhow!(text))
+    }
+}
+
+/// A wrong argument or file: what is said of it, as for `format!`.
+macro_rules! usage {
+    ($($said:tt)*) => { crate::exit::Failure::usage(anyhow::anyhow!($($said)*)) };
+}
+
+/// Something that this host cannot do: what is said of it, as for `format!`.
+macro_rules! host {
+    ($($said:tt)*) => { crate::exit::Failure::host(anyhow::anyhow!($($said)*)) };
 }

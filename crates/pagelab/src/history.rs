@@ -93,7 +93,7 @@ pub(crate) fn find(called: &Path) -> Result<PathBuf, Failure> {
     if name == LAST {
         let last = known.pop().map(|run| run.path);
         let none = || format!("{LAST}: there is no run here or in {RUNS}: pagelab run");
-        return last.ok_or_else(|| Failure::usage_text(none()));
+        return last.ok_or_else(|| Failure::from(none()));
     }
     let is_called = |run: &&Known| {
         run.tags.iter().any(|tag| tag == name) || run.path == Path::new(RUNS).join(name)
@@ -126,7 +126,7 @@ pub(crate) fn set_tags(run: &Path, tags: &[String]) -> Result<(), Failure> {
         folder.replace(TAGS, (tags.join("\n") + "\n").as_bytes())
     };
     let path = run.join(TAGS);
-    written.map_err(|error| Failure::host(anyhow::anyhow!("{}: {error}", path.display())))
+    written.map_err(|error| host!("{}: {error}", path.display()))
 }
 
 /// Whether a word can be a tag.

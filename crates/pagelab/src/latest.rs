@@ -13,7 +13,7 @@ use std::{
 
 use pagelab_bench::plan;
 use pagelab_record::{
-    Nature, Outcome, Record,
+    Nature, Record,
     journal::{Contents, Damage},
     vocabulary::{counter::PROCESSES, workload::TRIED},
 };
@@ -101,10 +101,7 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
 
 /// How many processes a record holds, where it was measured.
 pub(crate) fn processes(record: &Record) -> Option<u64> {
-    match &record.outcome {
-        Outcome::Measured(measured) => measured.counters.get(PROCESSES).copied(),
-        _ => None,
-    }
+    record.measured()?.counter(PROCESSES)
 }
 
 #[cfg(test)]

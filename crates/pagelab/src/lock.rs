@@ -57,21 +57,21 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_holder_and_the_flag_that_waits() {
-        let ask = || Err::<(), _>(Failure::usage_text("a run holds it"));
+        let ask = || Err::<(), _>(usage!("a run holds it"));
         let refused = patiently(Duration::ZERO, ask, held).unwrap_err();
         assert_eq!(refused.sentence(), "a run holds it: --wait waits for it to end");
-        assert_eq!(refused.exit, Failure::usage_text("").exit);
+        assert_eq!(refused.exit, usage!("").exit);
     }
 
     #[test]
     fn what_is_no_lock_is_not_waited_for() {
-        let ask = || Err::<(), _>(Failure::usage_text("no run"));
+        let ask = || Err::<(), _>(usage!("no run"));
         assert_eq!(patiently(Duration::MAX, ask, held).unwrap_err().sentence(), "no run");
     }
 
     #[test]
     fn it_is_had_when_the_holder_has_ended() {
-        let mut answers = vec![Ok(7), Err(Failure::usage_text("a run holds it"))];
+        let mut answers = vec![Ok(7), Err(usage!("a run holds it"))];
         let came = patiently(Duration::MAX, || answers.pop().unwrap(), held);
         assert_eq!(came.unwrap(), 7);
     }

@@ -3,16 +3,18 @@
 //! Everything that measures is in `pagelab-workloads`, everything that draws a report in
 //! `pagelab-report`; here they meet, and only here is anything printed.
 
+#[macro_use]
+mod exit;
+
 mod args;
 mod capture;
 mod cmd;
 mod examples;
-mod exit;
 mod history;
 mod latest;
 mod lock;
 mod output;
-mod preloaded;
+mod preload;
 mod progress;
 mod published;
 mod session;

@@ -3,21 +3,22 @@
 use std::{
     io::{self, ErrorKind, IsTerminal, Write},
     os::fd::AsFd,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use pagelab_report::{Style, visible};
 use pagelab_sys::files::folder::{self, Existing, FolderError, Target};
+use serde_json::Value;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// Prints a result, which may quote names of others. `| head` closes the pipe early; that ends the
 /// output and nothing else.
 ///
 /// # Errors
 /// When stdout cannot be written for any other reason.
-pub(crate) fn result(text: &str) -> Result<(), Failure> {
-    drawn(&visible(text))
+pub(crate) fn result(text: &(impl ToString + ?Sized)) -> Result<(), Failure> {
+    drawn(&visible(&text.to_string()))
 }
 
 /// Prints what a report drew: it is harmless already, and its colours are its own.
@@ -29,42 +30,84 @@ pub(crate) fn drawn(text: &str) -> Result<(), Failure> {
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::host(anyhow::anyhow!("cannot write to stdout: {error}")))
+            Err(host!("cannot write to stdout: {error}"))
         }
         _ => Ok(()),
     }
 }
 
-/// Opens a file that the user named for a result, before any work is done for it. An existing file
-/// is never overwritten, and one that is not written in the end is removed; `/dev/stdout` and pipes
-/// are written to.
+/// Prints a document for a program.
 ///
 /// # Errors
-/// When it is there already, or cannot be made.
-pub(crate) fn create(path: &Path) -> Result<Target, Failure> {
-    folder::target(path, Existing::Keep).map_err(|error| match error {
-        FolderError::Exists { .. } => Failure::usage_text(format!(
-            "cannot create {}: it exists; choose another name, or remove it",
-            path.display()
-        )),
-        error => Failure::usage(anyhow::Error::from(error).context("cannot create the output")),
-    })
+/// When stdout cannot be written, but for a closed pipe.
+pub(crate) fn json(value: &Value) -> Result<Exit, Failure> {
+    result(&format!("{value:#}\n"))?;
+    Ok(Exit::Good)
 }
 
-/// Writes all of a result into a file that [`create`] opened. A reader of a pipe may have enough.
-///
-/// # Errors
-/// When the disk is full or fails.
-pub(crate) fn write(mut target: Target, path: &Path, text: &str) -> Result<(), Failure> {
-    match target.file.write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::host(anyhow::anyhow!("cannot write {}: {error}", path.display())))
-        }
-        _ => {
-            target.made.keep();
-            Ok(())
+/// The cases of a run for a program: one object for one, an array where a flag made several.
+pub(crate) fn cases(mut cases: Vec<Value>) -> String {
+    let value = if cases.len() == 1 { cases.remove(0) } else { cases.into() };
+    visible(&format!("{value:#}\n"))
+}
+
+/// A file that the user named for a result.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// The file, open.
+    pub(crate) target: Target,
+    path: PathBuf,
+}
+
+impl Named {
+    /// Opens it, before any work is done for it. An existing file is never overwritten, and one
+    /// that is not written in the end is removed; `/dev/stdout` and pipes are written to.
+    ///
+    /// # Errors
+    /// When it is there already, or cannot be made.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let target = folder::target(path, Existing::Keep).map_err(|error| match error {
+            FolderError::Exists { .. } => usage!(
+                "cannot create {}: it exists; choose another name, or remove it",
+                path.display()
+            ),
+            error => Failure::usage(anyhow::Error::from(error).context("cannot create the output")),
+        })?;
+        Ok(Self { target, path: path.to_owned() })
+    }
+
+    /// The same of a flag.
+    ///
+    /// # Errors
+    /// As [`Named::create`].
+    pub(crate) fn of(path: Option<&PathBuf>) -> Result<Option<Self>, Failure> {
+        path.map(|path| Self::create(path)).transpose()
+    }
+
+    /// Writes all of a result into it. A reader of a pipe may have enough.
+    ///
+    /// # Errors
+    /// When the disk is full or fails.
+    pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
+        let Self { mut target, path } = self;
+        match target.file.write_all(text.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(host!("cannot write {}: {error}", path.display()))
+            }
+            _ => {
+                target.made.keep();
+                Ok(())
+            }
         }
     }
+}
+
+/// Writes what a report drew into the file that was named for it, or to stdout.
+///
+/// # Errors
+/// As [`Named::write`] and [`drawn`].
+pub(crate) fn put(to: Option<Named>, text: &str) -> Result<(), Failure> {
+    to.map_or_else(|| drawn(text), |to| to.write(text))
 }
 
 /// Says something to the person, beside the result; it may quote names of others.

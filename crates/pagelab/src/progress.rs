@@ -18,7 +18,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{
     Case, Outcome, Record,
-    units::{display_number, display_rate},
+    units::{display_number, display_rate, whole},
 };
 use pagelab_report::visible;
 use pagelab_sys::{process::Beat, time::monotonic_raw_ns};
@@ -219,9 +219,8 @@ fn millions(count: u64) -> String {
     format!("{} M", display_number(count as f64 / 1e6))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
 fn estimated_ms(planned: &Planned) -> u64 {
-    (planned.estimated_seconds() * 1000.0) as u64 + 1
+    whole(planned.estimated_seconds() * 1000.0) + 1
 }
 
 /// The case without what it leaves at its default.
@@ -260,19 +259,10 @@ fn shorter(value: &str) -> String {
 /// What came of a case, in a few words.
 pub(crate) fn outcome(record: &Record) -> String {
     match &record.outcome {
-        Outcome::Measured(measured) if measured.is_valid() => "measured".to_owned(),
-        Outcome::Measured(measured) => {
-            let broken = measured.witness.iter().find(|claim| !claim.holds);
-            broken.map_or_else(
-                || "INVALID".to_owned(),
-                |claim| {
-                    format!(
-                        "INVALID: {}: expected {}, observed {}",
-                        claim.claim, claim.expected, claim.observed
-                    )
-                },
-            )
-        }
+        Outcome::Measured(measured) => match measured.broken().next() {
+            None => "measured".to_owned(),
+            Some(claim) => format!("INVALID: {claim}"),
+        },
         Outcome::Skipped { need, .. } => format!("skipped, needs {need}"),
         Outcome::Failed { reason } => format!("FAILED: {reason}"),
     }

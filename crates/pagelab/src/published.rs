@@ -7,24 +7,25 @@ use pagelab_report::Publication;
 
 use crate::output;
 
-/// A folder of `published/`: its name, `records.jsonl` and `claims.toml`.
+/// A folder of `published/`: its name, `records.jsonl`, `claims.toml`, and its template, if any.
 macro_rules! folder {
-    ($name:literal) => {
+    ($name:literal $(, $template:literal)?) => {
         (
             $name,
             include_str!(concat!("../../../published/", $name, "/records.jsonl")),
             include_str!(concat!("../../../published/", $name, "/claims.toml")),
+            concat!($(include_str!(concat!("../../../published/", $name, "/", $template)))?),
         )
     };
 }
 
 /// The publications that suites can name.
-const PUBLISHED: &[(&str, &str, &str)] = &[
-    folder!("micro-pagefault"),
+const PUBLISHED: &[(&str, &str, &str, &str)] = &[
+    folder!("micro-pagefault", "report.j2"),
     folder!("page-fault-latency"),
     folder!("fast-memory"),
-    folder!("memory-types"),
-    folder!("pghot"),
+    folder!("memory-types", "report.j2"),
+    folder!("pghot", "report.j2"),
 ];
 
 /// Their names.
@@ -38,6 +39,9 @@ pub(crate) const NAMES: &[&str] = &{
     names
 };
 
+/// What claims cannot say of a publication.
+const TEMPLATE: &str = "report.j2";
+
 /// The longest file of a publication that is read.
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -47,11 +51,11 @@ const BYTES_MAX: u64 = 16 << 20;
 /// A sentence that lists the names there are.
 fn publication(name: &str) -> Result<Publication, String> {
     let found = PUBLISHED.iter().find(|(known, ..)| *known == name);
-    let Some((name, records, claims)) = found else {
+    let Some((name, records, claims, template)) = found else {
         let names = NAMES.join(", ");
         return Err(format!("no published results are called `{name}`; there are {names}"));
     };
-    Publication::parse(name, records, claims)
+    Publication::parse(name, records, claims)?.with_template(template)
 }
 
 /// Published results by name.
@@ -89,7 +93,7 @@ pub(crate) fn all(more: &[Publication]) -> Result<Vec<Publication>, String> {
     Ok(known.into_iter().chain(more.iter().cloned()).collect())
 }
 
-/// Anybody's own publication: a folder with `records.jsonl` and `claims.toml`.
+/// Anybody's own publication: a folder with `records.jsonl`, `claims.toml` and perhaps `report.j2`.
 ///
 /// # Errors
 /// A sentence that names the file, the line, and what to do.
@@ -105,7 +109,8 @@ pub(crate) fn folder(folder: &Path) -> Result<Publication, String> {
     // `.` has a name, too.
     let whole = folder.canonicalize().map_err(|why| format!("{}: {why}", folder.display()))?;
     let name = whole.file_name().unwrap_or_default().to_string_lossy();
-    Publication::parse(&name, &records, &claims)
+    let template = if folder.join(TEMPLATE).exists() { read(TEMPLATE)? } else { String::new() };
+    Publication::parse(&name, &records, &claims)?.with_template(&template)
 }
 
 #[cfg(test)]

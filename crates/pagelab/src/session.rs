@@ -78,10 +78,10 @@ impl Run {
         let made =
             folder.create_filled(journal::FILE, |file| Journal::create(file, &path, &header));
         let journal = made.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => Failure::usage_text(format!(
+            ErrorKind::AlreadyExists => usage!(
                 "{directory} holds a run already: choose another directory, or: pagelab resume \
                  {directory}"
-            )),
+            ),
             _ => Failure::usage(anyhow!("cannot create {}: {error}", path.display())),
         })?;
         let journal = journal.map_err(Failure::host)?;
@@ -174,11 +174,11 @@ impl Run {
         let page = folder.path().join(PAGE);
         folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
             let (kept, directory) = (records.len(), folder.path().display());
-            Failure::host(anyhow!(
+            host!(
                 "cannot write {}: {error}; all {kept} records are safe in {directory}: when the \
                  disk has room again: pagelab report {directory}",
                 page.display()
-            ))
+            )
         })?;
         let exit = end.min(verdict(&records));
         let go_on = history::go_on(folder.path(), &header);

@@ -7,14 +7,14 @@
 //!
 //! A record of a cell that got more blocks holds all of them; the last one counts.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What two arms are called that change nothing.
 pub const EQUAL: [&str; 2] = ["one", "other"];
 
 /// What a run of two arms was asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ab {
     /// The arms, in the order in which they were named.
     pub arms: [Arm; 2],
@@ -44,7 +44,8 @@ impl Ab {
 }
 
 /// One of the two.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Arm {
     /// What it is called: as it was asked for, in the canonical spelling.
     pub name: String,
@@ -79,7 +80,8 @@ impl Arm {
 }
 
 /// What an arm changes of a case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// A parameter of the case, which names it.
@@ -117,7 +119,8 @@ pub enum Change {
 }
 
 /// The part of a record in a run of two arms.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Turns {
     /// The arm that was measured.
     pub arm: Arm,

@@ -5,14 +5,14 @@
 
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{ab::Ab, advice::Setting};
 
 /// A question of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Asked {
     /// Which way of getting fresh memory is the fastest.
@@ -33,7 +33,8 @@ impl Asked {
 }
 
 /// What `advise` was asked, and the strategies that it considered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Advise {
     /// Bytes that shall be present.
     pub size: u64,
@@ -50,14 +51,16 @@ pub struct Advise {
 }
 
 /// What `explain` was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Explain {
     /// Whether the run measures prices itself, instead of taking those of another run.
     pub prices: bool,
 }
 
 /// What `try` was asked, and the rungs that it considered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Try {
     /// Every rung, in the order of the table.
     pub rungs: Vec<Rung>,
@@ -96,7 +99,8 @@ pub struct Try {
 }
 
 /// A rung by the program's own setting: a command that starts it in place of its words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Own {
     /// The rung's name.
     pub name: String,
@@ -157,7 +161,8 @@ impl Own {
 }
 
 /// What is done around every run of a program, as it was typed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Around {
     /// What it reads.
@@ -183,7 +188,8 @@ pub struct Around {
 }
 
 /// One way to give a program larger pages, or none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Rung {
     /// What it is called.
@@ -228,7 +234,8 @@ impl Rung {
 const FEWER: f64 = 0.05;
 
 /// What a rung reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// The program and what it starts; anybody may do it.
@@ -241,7 +248,8 @@ pub enum Reach {
 }
 
 /// Which strategies may be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// All; as root settings are changed and put back to measure them.
@@ -274,7 +282,8 @@ impl Policy {
 }
 
 /// One way of getting the memory, and what it takes for all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Strategy {
     /// What people call it: the way, the page size, the threads.
     pub name: String,
@@ -298,7 +307,8 @@ pub struct Strategy {
 }
 
 /// What a strategy costs in memory, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Memory {
     /// Rounding up to whole pages.
     pub rounding: u64,
@@ -309,7 +319,8 @@ pub struct Memory {
 }
 
 /// A need that is not met, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Lack {
     /// What is missing.
     pub need: String,

@@ -32,5 +32,5 @@ pub use asked::Asked;
 pub use host::Host;
 pub use schema::{
     Case, Claim, Clock, Column, Data, LeftOut, Measured, Nature, Outcome, Record, RunHeader,
-    Series, Summary, Table, Unit, Word,
+    Series, Signed, Summary, Table, Unit, Word,
 };

@@ -8,7 +8,7 @@
 //!
 //! It knows no times and no verdicts: values are any numbers of which a difference makes sense.
 
-use crate::stats::median;
+use crate::{stats::median, units::place};
 
 /// Units of both samples up to which every assignment is counted; above, the sum of ranks is as
 /// good as normal, and is taken to be.
@@ -250,12 +250,7 @@ fn exact_cut(chances: &[f64], least: usize, Level(share, _): Level) -> Cut {
 }
 
 fn normal_cut(count: f64, variance: f64, Level(share, normal): Level) -> Cut {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rank between nothing and the count"
-    )]
-    let cut = (count / 2.0 - normal * variance.sqrt()).floor().max(1.0) as usize - 1;
+    let cut = place((count / 2.0 - normal * variance.sqrt()).floor().max(1.0)) - 1;
     (cut, share)
 }
 

@@ -9,12 +9,17 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::vocabulary::{Check, Said, check};
-use crate::{ab::Turns, asked::Asked, host::Host};
+use crate::{ab::Turns, host::Host};
+
+mod claim;
+mod header;
+mod table;
+
+pub use claim::Claim;
+pub use header::RunHeader;
+pub use table::{Column, Signed, Table};
 
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
@@ -22,7 +27,8 @@ pub const SCHEMA: &str = "pagelab.record/1";
 pub const RUN_SCHEMA: &str = "pagelab.run/1";
 
 /// What one case left behind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -50,10 +56,24 @@ impl Record {
     pub fn key(&self) -> (&str, &Case, Option<&str>) {
         (&self.workload, &self.case, self.ab.as_ref().and_then(|turns| turns.arm.beyond_case()))
     }
+
+    /// The observations, whatever they are worth.
+    pub fn measured(&self) -> Option<&Measured> {
+        match &self.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            _ => None,
+        }
+    }
+
+    /// The observations, where every claim holds.
+    pub fn valid(&self) -> Option<&Measured> {
+        self.measured().filter(|measured| measured.is_valid())
+    }
 }
 
 /// What the numbers of a record are. Only `measured` may be quoted as time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Nature {
     /// Taken on the host that the record names.
@@ -79,9 +99,8 @@ impl Nature {
 }
 
 /// One complete choice of parameters; values are canonical (`1g`, never `1024m`).
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Case(pub BTreeMap<Word, Word>);
 
@@ -115,7 +134,8 @@ impl fmt::Display for Case {
 }
 
 /// What came of a case. All three are records: a run never loses a case in silence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It ran. Whether its numbers may be quoted is [`Measured::is_valid`].
@@ -135,7 +155,8 @@ pub enum Outcome {
 }
 
 /// The observations of a case that ran.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Measured {
     /// Times.
@@ -154,7 +175,8 @@ pub struct Measured {
 }
 
 /// An arm that was asked for, and that the host lacks something for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// The arm.
     pub arm: String,
@@ -167,7 +189,22 @@ pub struct LeftOut {
 impl Measured {
     /// Whether every claim holds. The numbers of an invalid record are never quoted.
     pub fn is_valid(&self) -> bool {
-        self.witness.iter().all(|claim| claim.holds)
+        self.broken().next().is_none()
+    }
+
+    /// The claims that do not hold.
+    pub fn broken(&self) -> impl Iterator<Item = &Claim> {
+        self.witness.iter().filter(|claim| !claim.holds)
+    }
+
+    /// What was counted under a name; `None` where nobody counted it.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.counters.get(name).copied()
+    }
+
+    /// The table of a name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
     }
 }
 
@@ -175,7 +212,8 @@ impl Measured {
 ///
 /// An observation is the time of one body that performs `ops` operations on `bytes` bytes.
 /// Throughput times one body of a million operations, latency a million bodies of one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Series {
     /// What was timed: `map`, `touch`, `release`, `fault`, `clear`, …
     pub name: String,
@@ -202,7 +240,8 @@ pub struct Series {
 }
 
 /// The observations of a series, in the form that was kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
     /// Every observation, in order.
@@ -214,7 +253,8 @@ pub enum Data {
 }
 
 /// What is left of a distribution whose observations are gone. Units are the series'.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Summary {
     /// Number of observations.
@@ -234,9 +274,8 @@ pub struct Summary {
 }
 
 /// What was read at both ends of an observation.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Elapsed time by the time stamp counter, fenced, empty pair subtracted.
@@ -250,7 +289,8 @@ pub enum Clock {
 }
 
 /// Unit of the values of a series or a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Nanoseconds.
@@ -263,138 +303,6 @@ pub enum Unit {
     Pages,
     /// A plain number.
     Count,
-}
-
-/// Rows of numbers that are neither durations nor counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Table {
-    /// What it shows.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<Column>,
-    /// Its rows, each as long as `columns`.
-    pub rows: Vec<Vec<i64>>,
-}
-
-/// A column of a [`Table`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Column {
-    /// Heading.
-    pub name: String,
-    /// Unit, in words where [`Unit`] has none.
-    pub unit: String,
-}
-
-/// One thing that must be so if the number is to mean what it says.
-///
-/// A claim is checked in every repetition; the record keeps the repetition that came out worst.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Claim {
-    /// What it claims, for programs: it stays when the sentence is said better. Empty where nobody
-    /// knows it.
-    #[serde(default)]
-    pub id: String,
-    /// The claim, as a sentence.
-    pub claim: String,
-    /// The arm that it speaks of; empty where it speaks of the whole case.
-    #[serde(default)]
-    pub arm: String,
-    /// What a formula predicts.
-    pub expected: i64,
-    /// What was counted.
-    pub observed: i64,
-    /// How far the two may be apart; 0 unless the workload states why not.
-    #[serde(default)]
-    pub tolerance: i64,
-    /// How many repetitions were checked.
-    #[serde(default)]
-    pub checks: u64,
-    /// Whether it held in all of them.
-    pub holds: bool,
-}
-
-impl Claim {
-    /// One check of a claim.
-    pub fn check<'s>(
-        said: impl Into<Said<'s>>,
-        arm: &str,
-        expected: i64,
-        observed: i64,
-        tolerance: i64,
-    ) -> Self {
-        let Said { check, claim } = said.into();
-        Self {
-            id: check.id().to_owned(),
-            claim: claim.to_owned(),
-            arm: arm.to_owned(),
-            expected,
-            observed,
-            tolerance,
-            checks: 1,
-            holds: expected.abs_diff(observed) <= tolerance.unsigned_abs(),
-        }
-    }
-
-    /// Whether it claims this.
-    pub fn is(&self, check: Check) -> bool {
-        self.id == check.id()
-    }
-
-    /// A claim of a journal that is older than ids, with its id.
-    pub(crate) fn upgrade(&mut self) {
-        if self.id.is_empty() {
-            check::id_of(&self.claim).clone_into(&mut self.id);
-        }
-    }
-
-    /// Adds this check to those already made, keeping the worst of each claim.
-    pub fn fold_into(self, witness: &mut Vec<Self>) {
-        let same = |other: &&mut Self| other.claim == self.claim && other.arm == self.arm;
-        let Some(kept) = witness.iter_mut().find(same) else {
-            witness.push(self);
-            return;
-        };
-        let checks = kept.checks + self.checks;
-        let distance = |claim: &Self| claim.expected.abs_diff(claim.observed);
-        let worse = (kept.holds && !self.holds)
-            || (kept.holds == self.holds && distance(&self) > distance(kept));
-        if worse {
-            *kept = self;
-        }
-        kept.checks = checks;
-    }
-}
-
-/// The first line of a journal: what the run set out to do, so that it can be resumed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunHeader {
-    /// Always [`RUN_SCHEMA`].
-    pub schema: String,
-    /// The run's name.
-    pub run: String,
-    /// When it was started, as `2026-11-21T02:00:00Z`; empty where nobody said.
-    #[serde(default)]
-    pub started: String,
-    /// Version of pagelab that wrote it.
-    pub pagelab: String,
-    /// What the command asked beyond its cases, for the part of the report that answers it; null
-    /// for a run that only measures.
-    #[serde(default, deserialize_with = "Asked::known", skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
-    /// The suite, or empty for a grid given on the command line.
-    #[serde(default)]
-    pub suite: String,
-    /// Names of the published results that belong beside this run.
-    #[serde(default)]
-    pub published: Vec<String>,
-    /// The command line, for people.
-    #[serde(default)]
-    pub command: Vec<String>,
-    /// How the loop was told to measure, as the loop reads it.
-    #[serde(default)]
-    pub method: Value,
-    /// The planned cases, in order.
-    pub plan: Vec<(String, Case)>,
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use hdrhistogram::Histogram;
 use crate::{
     latency,
     schema::{Clock, Data, Series},
+    units::{place, whole},
 };
 
 /// Bootstrap resamples: enough for a 95 % interval that is stable to about a tenth of its width.
@@ -203,12 +204,7 @@ impl Samples {
                 }
                 Sample::Values(values) => {
                     for value in values {
-                        #[expect(
-                            clippy::cast_possible_truncation,
-                            clippy::cast_sign_loss,
-                            reason = "nanoseconds of an observation fit in 64 bits"
-                        )]
-                        merged.saturating_record(value.round() as u64);
+                        merged.saturating_record(whole(value.round()));
                     }
                 }
             }
@@ -259,12 +255,7 @@ fn quantile(sample: &Sample, q: f64) -> f64 {
             if (q - 0.5).abs() < f64::EPSILON {
                 return median(values.iter().copied());
             }
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a rank lies between 0 and the number of values"
-            )]
-            let rank = (q * values.len() as f64).ceil() as usize;
+            let rank = place((q * values.len() as f64).ceil());
             values[rank.clamp(1, values.len()) - 1]
         }
     }

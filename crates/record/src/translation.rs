@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Clock, Data, Measured, Nature, Outcome, Record, ranks,
+    Clock, Data, Measured, Nature, Record, ranks,
     stats::median,
     units::parse_bytes,
     vocabulary::{
@@ -105,10 +105,8 @@ impl Prices {
         type Points = (Vec<(f64, Extra)>, Vec<(f64, f64)>);
         let mut by_pages: BTreeMap<(&str, &str, u64), Points> = BTreeMap::new();
         for record in records.into_iter().filter(|record| record.workload == CHASE) {
-            let Outcome::Measured(measured) = &record.outcome else { continue };
-            if !measured.is_valid() || record.nature != Nature::Measured {
-                continue;
-            }
+            let valid = record.valid().filter(|_| record.nature == Nature::Measured);
+            let Some(measured) = valid else { continue };
             let named = |name| record.case.get(name);
             let (Some(page), Some(against)) = (named("page"), named("against")) else { continue };
             let size = named("size").and_then(|size| parse_bytes(size).ok());

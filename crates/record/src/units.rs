@@ -7,6 +7,18 @@
 /// Bytes of the page that `base` names. Every supported architecture of this version is x86-64.
 pub const BASE_PAGE: u64 = 4096;
 
+/// The whole part of a number: 0 of a negative one, the largest of one that does not fit.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+pub const fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+/// The same as a place in a list.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+pub const fn place(number: f64) -> usize {
+    number as usize
+}
+
 /// Reads a size: `64k`, `64kB`, `64KiB`, `hugepages-64kB`, `base`, `4096`.
 ///
 /// # Errors

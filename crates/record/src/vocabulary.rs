@@ -71,6 +71,61 @@ pub mod workload {
     ];
 }
 
+/// Parameters of a case.
+pub mod parameter {
+    /// In the order in which a report names them; the others follow by name.
+    pub const FIRST: [&str; 15] = [
+        KERNEL, KIND, TYPE, TEST, STORE, FENCE, PAGE, BACKING, POPULATE, TOUCH, ORDER, ALIGN,
+        THREADS, PROCESSES, FIFO,
+    ];
+    /// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
+    pub const LISTS: [&str; 4] = [ARMS, BACKEND, OP, POLICY];
+
+    pub const AGAINST: &str = "against";
+    pub const ALIGN: &str = "align";
+    pub const ARMS: &str = "arms";
+    pub const BACKEND: &str = "backend";
+    pub const BACKING: &str = "backing";
+    pub const BATCH: &str = "batch";
+    pub const CACHE: &str = "cache";
+    pub const CACHES: &str = "caches";
+    pub const DIR: &str = "dir";
+    pub const FENCE: &str = "fence";
+    pub const FENCE_WORD: &str = "fence-word";
+    pub const FIFO: &str = "fifo";
+    pub const FRAMES: &str = "frames";
+    pub const HANDLER: &str = "handler";
+    pub const ITERATIONS: &str = "iterations";
+    pub const KERNEL: &str = "kernel";
+    pub const KIND: &str = "kind";
+    pub const LEAF: &str = "leaf";
+    pub const LEVEL: &str = "level";
+    pub const MODE: &str = "mode";
+    pub const OP: &str = "op";
+    pub const ORDER: &str = "order";
+    pub const PAGE: &str = "page";
+    pub const PAGE_SHIFT: &str = "page-shift";
+    pub const PID: &str = "pid";
+    pub const POLICY: &str = "policy";
+    pub const POPULATE: &str = "populate";
+    pub const PROCESSES: &str = "processes";
+    pub const PROGRAM: &str = "program";
+    pub const READER: &str = "reader";
+    pub const ROUNDS: &str = "rounds";
+    pub const RUNG: &str = "rung";
+    pub const SCENARIO: &str = "scenario";
+    pub const SIZE: &str = "size";
+    pub const STATE: &str = "state";
+    pub const STORE: &str = "store";
+    pub const SUM: &str = "sum";
+    pub const TEST: &str = "test";
+    pub const THREADS: &str = "threads";
+    pub const TOUCH: &str = "touch";
+    pub const TRACE: &str = "trace";
+    pub const TYPE: &str = "type";
+    pub const VMAS: &str = "vmas";
+}
+
 /// Arms: what is compared inside a case.
 pub mod arm {
     /// Where memory of a round comes from: base pages, transparent huge pages, segments of ours and

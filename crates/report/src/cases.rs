@@ -2,11 +2,14 @@
 
 use pagelab_record::Case;
 
-use crate::{Entry, parameters};
+use crate::{Entry, parameter, parameters};
 
 /// Whether it is the touches that fault, not a call before them.
 pub(crate) fn touches_fault(case: &Case) -> bool {
-    matches!(case.get("populate"), None | Some("touch" | "mlock-onfault" | "populate-read"))
+    matches!(
+        case.get(parameter::POPULATE),
+        None | Some("touch" | "mlock-onfault" | "populate-read")
+    )
 }
 
 /// Whether several workers fault at once.
@@ -79,7 +82,7 @@ pub(crate) fn short_names(workload: &str, cases: &[&Case], by: &[&str]) -> Vec<S
 
 /// The name of a trace without what its generator takes: what published results go by.
 pub(crate) fn name_of(case: &Case) -> &str {
-    let trace = case.get("trace").unwrap_or_default();
+    let trace = case.get(parameter::TRACE).unwrap_or_default();
     trace.split(':').next().unwrap_or(trace)
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn name_of(case: &Case) -> &str {
 pub(crate) fn titles(entries: &[&Entry], said: &[&str]) -> Vec<String> {
     let said = [said, &["trace"]].concat();
     let names: Vec<&str> =
-        entries.iter().map(|e| parameters::display_trace(e.parameter("trace"))).collect();
+        entries.iter().map(|e| parameters::display_trace(e.value(parameter::TRACE))).collect();
     let rest: Vec<_> =
         entries.iter().map(|entry| parameters::without(entry.case(), &said)).collect();
     let labels = parameters::labels(&rest.iter().collect::<Vec<_>>(), "");

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Lanes, Plane, Quantity,
@@ -87,6 +87,14 @@ pub(crate) struct Headline {
     pub(crate) tone: Tone,
 }
 
+impl Headline {
+    /// What it is, with the detail in parentheses.
+    pub(crate) fn told(&self) -> String {
+        let Self { label, detail, .. } = self;
+        if detail.is_empty() { label.clone() } else { format!("{label} ({detail})") }
+    }
+}
+
 /// A part of a report under its own heading.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Section {
@@ -106,9 +114,18 @@ impl Section {
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, block: Block) -> Self {
-        self.blocks.push(block);
+    pub(crate) fn with(mut self, block: impl Into<Block>) -> Self {
+        self.add(block);
         self
+    }
+
+    pub(crate) fn add(&mut self, block: impl Into<Block>) {
+        self.blocks.push(block.into());
+    }
+
+    /// Adds each of several.
+    pub(crate) fn all<B: Into<Block>>(&mut self, blocks: impl IntoIterator<Item = B>) {
+        self.blocks.extend(blocks.into_iter().map(Into::into));
     }
 }
 
@@ -135,6 +152,19 @@ pub(crate) enum Block {
     /// Stacks that lie on each other; likewise.
     Flame(Flame),
 }
+
+/// What a block is made from where its type says which.
+macro_rules! made_from {
+    ($($from:ty => $kind:ident),*) => {
+        $(impl From<$from> for Block {
+            fn from(from: $from) -> Self {
+                Self::$kind(from.into())
+            }
+        })*
+    };
+}
+made_from!(&str => Text, String => Text);
+made_from!(Note => Note, Table => Table, Plane => Plane, Lanes => Lanes);
 
 /// A sentence and what to do about it.
 #[derive(Debug, Clone, Serialize)]
@@ -166,7 +196,7 @@ impl Note {
 }
 
 /// A table whose cells are words.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Table {
     /// Its columns.
     pub(crate) columns: Vec<Column>,
@@ -190,7 +220,8 @@ impl Table {
 }
 
 /// A column of a [`Table`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Column {
     /// Heading.
     pub(crate) name: String,
@@ -229,7 +260,8 @@ impl Column {
 }
 
 /// A cell of a [`Table`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub(crate) struct Cell {
     /// Its words.
     pub(crate) text: String,
@@ -237,6 +269,23 @@ pub(crate) struct Cell {
     pub(crate) tone: Tone,
     /// How deeply the page shades it, in parts of a hundred.
     pub(crate) depth: u8,
+}
+
+/// A cell as a template writes it: a text, or a text and a tone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Plain(String),
+    Toned(String, Tone),
+}
+
+impl From<Written> for Cell {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Plain(text) => text.into(),
+            Written::Toned(text, tone) => Self::toned(text, tone),
+        }
+    }
 }
 
 impl Cell {
@@ -282,7 +331,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 /// How words should sound; each form decides how that looks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Tone {
     /// Nothing special.

@@ -36,6 +36,17 @@ impl Standing {
         }
     }
 
+    /// What a table shows in place of a number.
+    pub(crate) fn cell(self) -> Cell {
+        match self {
+            Self::Valid => Cell::none(),
+            Self::Invalid => Cell::toned("INVALID", Tone::Bad),
+            Self::Emulated => Cell::toned("EMULATED", Tone::Warn),
+            Self::Skipped => Cell::toned("skipped", Tone::Quiet),
+            Self::Failed => Cell::toned("FAILED", Tone::Bad),
+        }
+    }
+
     pub(crate) fn of(record: &Record) -> Self {
         match &record.outcome {
             Outcome::Skipped { .. } => Self::Skipped,
@@ -77,9 +88,7 @@ impl Entry {
 
     /// Adds what else a record implies, where its numbers may be quoted.
     pub(crate) fn derive(&mut self, derive: impl FnOnce(&Case, &Measured, &mut Numbers)) {
-        if let (Standing::Valid, Outcome::Measured(measured)) =
-            (self.standing, &self.record.outcome)
-        {
+        if let (Standing::Valid, Some(measured)) = (self.standing, self.record.measured()) {
             derive(&self.record.case, measured, &mut self.numbers);
         }
     }
@@ -93,27 +102,18 @@ impl Entry {
         &self.record.case
     }
 
-    pub(crate) fn parameter(&self, name: &str) -> &str {
+    pub(crate) fn value(&self, name: &str) -> &str {
         self.record.case.get(name).unwrap_or_default()
     }
 
     /// The observations, whatever they are worth.
     pub(crate) fn measured(&self) -> Option<&Measured> {
-        match &self.record.outcome {
-            Outcome::Measured(measured) => Some(measured),
-            _ => None,
-        }
+        self.record.measured()
     }
 
     /// What was counted under a name; `None` where nobody counted it.
     pub(crate) fn counter(&self, name: &str) -> Option<u64> {
-        self.measured()?.counters.get(name).copied()
-    }
-
-    /// A number of 64 bits that a record keeps as two counters.
-    pub(crate) fn sum_of(&self, name: &str) -> Option<u64> {
-        let half = |end: &str| self.counter(&format!("{name}_{end}"));
-        Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
+        self.measured()?.counter(name)
     }
 
     pub(crate) fn is_valid(&self) -> bool {
@@ -132,9 +132,8 @@ impl Entry {
         match self.standing {
             Standing::Valid if claims.is_empty() => Cell::toned("no claims", Tone::Quiet),
             Standing::Valid => Cell::toned(format!("{holding}/{}", claims.len()), Tone::Good),
-            Standing::Invalid => Cell::toned("INVALID", Tone::Bad),
-            Standing::Emulated => Cell::toned("EMULATED", Tone::Warn),
             Standing::Skipped | Standing::Failed => Cell::none(),
+            invalid => invalid.cell(),
         }
     }
 

@@ -20,7 +20,7 @@ use pagelab_record::{
 use crate::{
     Entry, Quantity,
     cases::touches_fault,
-    elapsed,
+    elapsed, parameter,
     parameters::{self, FOLLOW_PAGE},
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn fits(entries: &[Entry]) -> Vec<Fit> {
     };
     let latency = |entry: &Entry| {
         // A read maps the zero page, whatever its size: there is no cost by size to fit.
-        let clears = entry.parameter("kind") == "write";
+        let clears = entry.value(parameter::KIND) == "write";
         let cost = entry.numbers.get(elapsed(OURS, FAULT), "p50");
         cost.filter(|_| clears)
     };
@@ -75,7 +75,7 @@ fn groups(
 ) -> Vec<Fit> {
     let mut groups: BTreeMap<Case, Vec<(f64, Quantity)>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.record.workload == workload) {
-        let page = entry.parameter("page");
+        let page = entry.value(parameter::PAGE);
         let bytes = parameters::page_bytes(page).filter(|_| !page.starts_with("hugetlb-"));
         if let (Some(bytes), Some(cost)) = (bytes, cost(entry)) {
             let group = groups.entry(parameters::without(entry.case(), &FOLLOW_PAGE)).or_default();
@@ -83,7 +83,8 @@ fn groups(
         }
     }
     let cases: Vec<&Case> = groups.keys().collect();
-    let alone = cases.first().and_then(|case| case.get("backing").or(case.get("kind")));
+    let alone =
+        cases.first().and_then(|case| case.get(parameter::BACKING).or(case.get(parameter::KIND)));
     let labels = parameters::labels(&cases, alone.unwrap_or("all"));
     let usual = parameters::usual(&cases);
     let unusual = cases.iter().map(|case| parameters::unusual(case, &usual, &[]));

@@ -6,7 +6,7 @@
 
 use pagelab_record::units::display_bytes;
 
-use crate::{At, Entry, Headline, Quantity, Tone, cases::is_parallel, parameters};
+use crate::{At, Entry, Headline, Quantity, Tone, cases::is_parallel, parameter, parameters};
 
 /// Kinds of fault up to which each has its headline; of more, `write` has, or else the first.
 const KINDS_MAX: usize = 3;
@@ -21,9 +21,9 @@ pub(crate) fn base_cases<'a>(
     let mine = entries.iter().filter(|entry| entry.record.workload == workload);
     let mut found: Vec<(&Entry, Quantity)> =
         mine.filter_map(|entry| Some((entry, entry.numbers.get(at, statistic)?))).collect();
-    let kind = |entry: &Entry| entry.parameter("kind").to_owned();
+    let kind = |entry: &Entry| entry.value(parameter::KIND).to_owned();
     found.sort_by_key(|(entry, _)| {
-        let page = parameters::page_rank(entry.parameter("page"));
+        let page = parameters::page_rank(entry.value(parameter::PAGE));
         (kind(entry) != "write", kind(entry), is_parallel(entry.case()), page)
     });
     found.dedup_by_key(|(entry, _)| kind(entry));
@@ -35,11 +35,11 @@ pub(crate) fn base_cases<'a>(
 
 /// `4 KiB write fault`.
 pub(crate) fn fault(entry: &Entry) -> String {
-    let page = match entry.parameter("page") {
+    let page = match entry.value(parameter::PAGE) {
         page if page.starts_with("hugetlb-") => page.to_owned(),
         page => parameters::page_bytes(page).map_or_else(String::new, whole),
     };
-    format!("{page} {} fault", entry.parameter("kind")).replace("  ", " ").trim().to_owned()
+    format!("{page} {} fault", entry.value(parameter::KIND)).replace("  ", " ").trim().to_owned()
 }
 
 /// Bytes of a page, `4 KiB`: all that there are are whole.

@@ -5,6 +5,7 @@
 //! reasons here, and has no numbers.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
 };
@@ -64,7 +65,7 @@ pub(crate) fn value(run: &Run) -> Value {
     value
 }
 
-fn case_value(entry: &Entry) -> Value {
+pub(crate) fn case_value(entry: &Entry) -> Value {
     let record = &entry.record;
     let mut case = json!({
         "workload": record.workload,
@@ -195,7 +196,7 @@ pub struct Told {
     /// `elapsed`, `cpu`, or `none` for what is no time.
     pub time: &'static str,
     /// `p50`, `bandwidth`, …
-    pub statistic: &'static str,
+    pub statistic: Cow<'static, str>,
     /// The number, and the ends of its interval.
     pub value: [f64; 3],
     /// `ns`, `ticks`, `1/s`, `B/s`, `share`, `ratio` or `count`.
@@ -235,7 +236,7 @@ pub(crate) fn lines(run: &Run) -> Lines {
             arm: number.arm.clone(),
             series: number.series.clone(),
             time: number.time.name(),
-            statistic: number.statistic,
+            statistic: number.statistic.clone(),
             value: [number.quantity.value, number.quantity.low, number.quantity.high],
             unit: number.quantity.unit.name(),
         };

@@ -21,6 +21,7 @@ mod headline;
 mod html;
 mod json;
 mod limits;
+mod listing;
 mod markdown;
 mod metric;
 mod numbers;
@@ -39,6 +40,7 @@ pub use compare::{
     Asked, Comparison, Fleet, Hosts, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
 };
 pub use json::{Line, Lines, Told};
+pub use listing::Listing;
 pub use metric::Statistic;
 pub use published::{
     Publication,
@@ -61,5 +63,6 @@ pub(crate) use grid::Grid;
 pub(crate) use headline::{base_cases, fault, headline};
 pub(crate) use limits::Limits;
 pub(crate) use numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally};
+pub(crate) use pagelab_record::vocabulary::parameter;
 pub(crate) use quantity::{Quantity, Unit, group_thousands};
 pub(crate) use run::Run;

@@ -9,7 +9,7 @@ use pagelab_record::vocabulary::{
     workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
 };
 
-use crate::{At, Cell, Entry, Note, Numbers, Quantity, Tone, Unit, elapsed};
+use crate::{At, Cell, Entry, Note, Numbers, Quantity, Tone, Unit, elapsed, parameter};
 
 /// A share of what cannot be exceeded that is above this is no result: something is not what it is
 /// called. The rest above 1 is what two measurements scatter.
@@ -159,8 +159,9 @@ pub(crate) fn over_limit_note(shares: &[(String, Quantity)]) -> Option<Note> {
 fn level(entries: &[Entry], name: &str) -> Option<Level> {
     let mut level = Level { name: name.to_owned(), ..Level::default() };
     for (best, (workload, series, _)) in level.best.iter_mut().zip(OPERATIONS) {
-        let mine =
-            |entry: &&Entry| entry.record.workload == workload && entry.parameter("level") == name;
+        let mine = |entry: &&Entry| {
+            entry.record.workload == workload && entry.value(parameter::LEVEL) == name
+        };
         for entry in entries.iter().filter(mine) {
             level.buffer_bytes =
                 level.buffer_bytes.max(entry.counter(counter::BUFFER_BYTES).unwrap_or(0));

@@ -16,12 +16,7 @@ pub(crate) fn render(document: &Document) -> String {
     text.push('\n');
     document.alerts.iter().for_each(|alert| note(&mut text, alert));
     for headline in &document.headlines {
-        let detail = match headline.detail.as_str() {
-            "" => String::new(),
-            detail => format!(" ({detail})"),
-        };
-        let said = escaped(&format!("{}{detail}", headline.label));
-        let _ = writeln!(text, "- **{}** {said}", escaped(&headline.value));
+        let _ = writeln!(text, "- **{}** {}", escaped(&headline.value), escaped(&headline.told()));
     }
     for section in document.sections.iter().filter(|section| !section.page_only) {
         text.truncate(text.trim_end().len());

@@ -1,8 +1,8 @@
 //! What of a record is compared: its series, and one number for each process.
 //!
-//! The one idea: a case is asked for one number, and [`MAIN`] says in which series it stands. Arms
-//! are compared inside a case already; of two runs it is our own loop that is compared, or every
-//! arm where there is none.
+//! A case is compared by one number, whose series the view of its workload names. Arms are compared
+//! inside a case already; of two runs it is our own loop that is compared, or every arm where there
+//! is none.
 
 use std::{collections::BTreeSet, str::FromStr};
 
@@ -12,39 +12,19 @@ use pagelab_record::{
     verdict::Better,
     vocabulary::{
         arm,
-        series::{END_TO_END, FAULT, LOAD, MAP, OP, POPULATE, REPLAY, TEST, TOUCH},
-        workload::{
-            CHASE, CLEAR, COPY, LATENCY, MEMTYPE_BANDWIDTH, MEMTYPE_LATENCY, READ,
-            REPLAY as REPLAYED, STAGES, SYSCALL, THROUGHPUT, TIMER, USERFAULTFD,
-        },
+        series::{MAP, POPULATE, TOUCH},
     },
 };
 
 use crate::{
     numbers::{Time, clock_of, summed},
+    parameter,
     quantity::Unit,
+    views,
 };
 
-/// The series that the number of a workload stands in, and its time. Of a workload that is not here
-/// every series is compared that is a time.
-const MAIN: &[(&str, &str, Time)] = &[
-    (THROUGHPUT, FAULT_IN, Time::Elapsed),
-    (LATENCY, FAULT, Time::Elapsed),
-    (USERFAULTFD, FAULT, Time::Elapsed),
-    (STAGES, END_TO_END, Time::Elapsed),
-    (REPLAYED, REPLAY, Time::Cpu),
-    (MEMTYPE_BANDWIDTH, TEST, Time::Elapsed),
-    (MEMTYPE_LATENCY, OP, Time::Elapsed),
-    (CHASE, LOAD, Time::Elapsed),
-    (CLEAR, "clear", Time::Elapsed),
-    (COPY, "copy", Time::Elapsed),
-    (READ, "read", Time::Elapsed),
-    (TIMER, "sample", Time::Elapsed),
-    (SYSCALL, "getppid", Time::Elapsed),
-];
-
 /// Map, populate and touch taken together.
-const FAULT_IN: &str = "fault-in";
+pub(crate) const FAULT_IN: &str = "fault-in";
 
 /// What is taken of the observations of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,17 +123,17 @@ pub(crate) fn places(
     measured: &Measured,
     all: bool,
 ) -> BTreeSet<Place> {
-    let main = MAIN.iter().find(|(name, ..)| *name == workload && !all);
+    let main = views::main(workload).filter(|_| !all);
     let mut places = BTreeSet::new();
     for series in &measured.series {
         let time = Time::of(series.clock);
         let is_time = matches!(series.unit, pagelab_record::Unit::Ns | pagelab_record::Unit::Ticks);
         let name = match main {
-            Some((_, FAULT_IN, wanted)) => {
-                (series.name == TOUCH && time == *wanted).then(|| touched(case))
+            Some((FAULT_IN, wanted)) => {
+                (series.name == TOUCH && time == wanted).then(|| touched(case))
             }
-            Some((_, name, wanted)) => {
-                (series.name == *name && time == *wanted).then_some(series.name.as_str())
+            Some((name, wanted)) => {
+                (series.name == name && time == wanted).then_some(series.name.as_str())
             }
             None => (is_time && (all || time == Time::Elapsed)).then_some(series.name.as_str()),
         };
@@ -169,7 +149,7 @@ pub(crate) fn places(
 
 /// What the touches of a throughput case are the end of: other kinds find memory prepared.
 fn touched(case: &Case) -> &'static str {
-    if case.get("kind").is_none_or(|kind| kind == "write") { FAULT_IN } else { TOUCH }
+    if case.get(parameter::KIND).is_none_or(|kind| kind == "write") { FAULT_IN } else { TOUCH }
 }
 
 /// The numbers of a place, one for each process.

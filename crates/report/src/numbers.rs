@@ -6,10 +6,10 @@
 //!
 //! It does not decide what may be quoted: [`crate::entry`] does.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use pagelab_record::{Clock, Data, Measured, Series, Summary, Unit as SeriesUnit, stats::Samples};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Quantity, Unit};
 
@@ -18,7 +18,7 @@ const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// Elapsed time, or CPU time: the two that a reader must not mix. Or no time at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Time {
     /// By the TSC, the wall clock, or a script.
@@ -56,7 +56,7 @@ pub(crate) struct Number {
     /// Which time.
     pub(crate) time: Time,
     /// Which statistic.
-    pub(crate) statistic: &'static str,
+    pub(crate) statistic: Cow<'static, str>,
     /// The number.
     #[serde(flatten)]
     pub(crate) quantity: Quantity,
@@ -115,7 +115,7 @@ impl Numbers {
             } else {
                 None
             };
-            self.add(at, name, quantity);
+            self.add(at, *name, quantity);
         }
         for (name, value) in
             [("min", samples.min()), ("max", samples.max()), ("mean", samples.mean())]
@@ -150,10 +150,16 @@ impl Numbers {
     }
 
     /// Adds a number where there is one.
-    pub(crate) fn add(&mut self, at: At<'_>, statistic: &'static str, quantity: Option<Quantity>) {
+    pub(crate) fn add(
+        &mut self,
+        at: At<'_>,
+        statistic: impl Into<Cow<'static, str>>,
+        quantity: Option<Quantity>,
+    ) {
         if let Some(quantity) = quantity {
             let At { arm, series, time } = at;
             let (arm, series) = (arm.to_owned(), series.to_owned());
+            let statistic = statistic.into();
             self.0.push(Number { arm, series, time, statistic, quantity });
         }
     }

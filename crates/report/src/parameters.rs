@@ -8,46 +8,28 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use pagelab_record::{Case, Word, units};
-
-/// The order in which parameters are read; the others follow by name.
-const ORDER: &[&str] = &[
-    "kernel",
-    "kind",
-    "type",
-    "test",
-    "store",
-    "fence",
-    "page",
-    "backing",
-    "populate",
-    "touch",
-    "order",
-    "align",
-    "threads",
-    "processes",
-    "fifo",
-];
-
-/// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
-const ARMS: [&str; 4] = ["arms", "backend", "op", "policy"];
+use pagelab_record::{
+    Case, Word, units,
+    vocabulary::parameter::{self, FIRST, LISTS},
+};
 
 /// Parameters that often follow the page size and the kind of fault; where they do, those say it
 /// all.
-pub(crate) const FOLLOWING: [&str; 3] = ["dir", "rounds", "size"];
+pub(crate) const FOLLOWING: [&str; 3] = [parameter::DIR, parameter::ROUNDS, parameter::SIZE];
 
 /// Parameters that change with the page size by themselves, so that they do not tell cases apart.
-pub(crate) const FOLLOW_PAGE: [&str; 3] = ["page", "size", "rounds"];
+pub(crate) const FOLLOW_PAGE: [&str; 3] = [parameter::PAGE, parameter::SIZE, parameter::ROUNDS];
 
 /// Parameters that get a column: `always`, and those that tell two of the cases apart.
 pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     let names: BTreeSet<&Word> = cases.iter().flat_map(|case| case.0.keys()).collect();
     let mut names: Vec<&Word> = names.into_iter().collect();
     names.sort_by_key(|name| rank(name));
-    names.retain(|name| !ARMS.contains(&name.as_str()));
+    names.retain(|name| !LISTS.contains(&name.as_str()));
     let differs = |name: &str| {
         // All that are comparable with each other are like the first of them, or some differ.
-        let leads: &[&str] = if FOLLOWING.contains(&name) { &["page", "kind"] } else { &[] };
+        let leads: &[&str] =
+            if FOLLOWING.contains(&name) { &[parameter::PAGE, parameter::KIND] } else { &[] };
         let mut first = BTreeMap::new();
         cases.iter().any(|case| {
             let comparable: Vec<Option<&str>> = leads.iter().map(|lead| case.get(lead)).collect();
@@ -66,26 +48,26 @@ pub(crate) fn shared(cases: &[&Case], told: impl Fn(&str) -> bool) -> String {
         let mut values: Vec<&str> = cases.iter().filter_map(|case| case.get(name)).collect();
         values.sort_unstable_by_key(|value| page_rank(value));
         values.dedup();
-        if name == "dir" && values.len() > 1 {
+        if name == parameter::DIR && values.len() > 1 {
             // Most kinds need no directory.
             values.retain(|value| *value != "auto");
             return format!("{name}={}", values.join(","));
         }
         match values[..] {
-            [smallest, .., largest] if differ("kind") => {
+            [smallest, .., largest] if differ(parameter::KIND) => {
                 format!("{name}={smallest}…{largest} (by kind and page)")
             }
             [smallest, .., largest] => format!("{name}={smallest}…{largest} (by page)"),
             _ => format!("{name}={}", values.concat()),
         }
     };
-    let rest = first.0.keys().filter(|name| !ARMS.contains(&name.as_str()) && told(name));
+    let rest = first.0.keys().filter(|name| !LISTS.contains(&name.as_str()) && told(name));
     rest.map(|name| said(name)).collect::<Vec<_>>().join(" ")
 }
 
 /// What is left of a case without some of its parameters: cases that agree in it form one group.
 pub(crate) fn without(case: &Case, names: &[&str]) -> Case {
-    let told = |name: &str| !ARMS.contains(&name) && !names.contains(&name);
+    let told = |name: &str| !LISTS.contains(&name) && !names.contains(&name);
     let kept = case.0.iter().filter(|(name, _)| told(name));
     Case(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
@@ -93,8 +75,8 @@ pub(crate) fn without(case: &Case, names: &[&str]) -> Case {
 /// What changes with a parameter by itself, so that it tells no two cases along it apart.
 fn following(axis: &str) -> &'static [&'static str] {
     match axis {
-        "page" | "kind" => &FOLLOWING,
-        "type" => &["frames", "iterations", "leaf"],
+        parameter::PAGE | parameter::KIND => &FOLLOWING,
+        parameter::TYPE => &[parameter::FRAMES, parameter::ITERATIONS, parameter::LEAF],
         _ => &[],
     }
 }
@@ -144,9 +126,9 @@ pub(crate) fn display_scenario(scenario: &str) -> &str {
 /// A value as people read it.
 pub(crate) fn display(name: &str, value: &str) -> String {
     match name {
-        "trace" => display_trace(value).to_owned(),
-        "type" => display_type(value),
-        "scenario" => display_scenario(value).to_owned(),
+        parameter::TRACE => display_trace(value).to_owned(),
+        parameter::TYPE => display_type(value),
+        parameter::SCENARIO => display_scenario(value).to_owned(),
         _ => value.to_owned(),
     }
 }
@@ -169,13 +151,13 @@ pub(crate) fn usual(cases: &[&Case]) -> Case {
 /// follow others.
 pub(crate) fn unusual(case: &Case, usual: &Case, apart: &[&str]) -> usize {
     let told =
-        |name: &str| !ARMS.contains(&name) && !FOLLOWING.contains(&name) && !apart.contains(&name);
+        |name: &str| !LISTS.contains(&name) && !FOLLOWING.contains(&name) && !apart.contains(&name);
     let differs = |name: &str, value: &str| usual.get(name).is_some_and(|u| u != value);
     case.0.iter().filter(|(name, value)| told(name) && differs(name, value)).count()
 }
 
 fn rank(name: &str) -> usize {
-    ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
+    FIRST.iter().position(|known| *known == name).unwrap_or(FIRST.len())
 }
 
 /// Groups of cases from which on a value that most of them have goes without saying.
@@ -189,7 +171,7 @@ pub(crate) fn labels(cases: &[&Case], alone: &str) -> Vec<String> {
     usual.0.retain(|name, value| {
         let has = |case: &&&Case| case.get(name) == Some(value);
         cases.len() >= MANY
-            && !["kind", "page"].contains(&name.as_str())
+            && ![parameter::KIND, parameter::PAGE].contains(&name.as_str())
             && 2 * cases.iter().filter(has).count() > cases.len()
     });
     let goes_without =
@@ -198,7 +180,7 @@ pub(crate) fn labels(cases: &[&Case], alone: &str) -> Vec<String> {
         let said = names.iter().filter_map(|name| {
             let value = case.get(name).filter(|value| !goes_without(name, value))?;
             // One worker is what a reader assumes.
-            if value == "1" && ["threads", "processes"].contains(&name.as_str()) {
+            if value == "1" && [parameter::THREADS, parameter::PROCESSES].contains(&name.as_str()) {
                 return None;
             }
             // `anon` and `write` say by themselves what they are; `2` does not.

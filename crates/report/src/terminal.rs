@@ -3,10 +3,7 @@
 //! The one idea: a table too wide for the terminal loses its most dispensable columns and says so,
 //! rather than breaking its rows; commands are never broken, so that they can be pasted.
 
-use comfy_table::{
-    Attribute, Cell as TableCell, CellAlignment, Color, ColumnConstraint, ContentArrangement,
-    Table as Grid, Width, presets::NOTHING,
-};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{Block, Document, Found, Note, Table, Tone};
 
@@ -68,11 +65,7 @@ impl Page {
             document.headlines.iter().map(|h| h.value.chars().count()).max().unwrap_or_default();
         for headline in &document.headlines {
             let value = self.painted(&format!("{:>width$}", headline.value), headline.tone);
-            let detail = match headline.detail.as_str() {
-                "" => String::new(),
-                detail => format!(" ({detail})"),
-            };
-            self.line(&format!("{value}  {}{detail}", headline.label));
+            self.line(&format!("{value}  {}", headline.told()));
         }
     }
 
@@ -129,9 +122,9 @@ impl Page {
 
     fn table(&mut self, table: &Table) {
         let mut table = table.clone();
+        let mut widths = widths(&table);
         let mut dropped = Vec::new();
-        let mut grid = self.grid(&table);
-        while width_of(&grid, &table) > self.style.width {
+        while least(&table, &widths) > self.style.width {
             let ranks = table.columns.iter().map(|column| column.rank).enumerate();
             let Some((index, _)) = ranks.filter(|(_, rank)| *rank > 0).max_by_key(|(_, r)| *r)
             else {
@@ -139,11 +132,17 @@ impl Page {
             };
             dropped.push(table.columns.remove(index).name);
             table.rows.iter_mut().for_each(|row| drop(row.remove(index)));
-            grid = self.grid(&table);
+            widths.remove(index);
         }
-        self.break_lines(&mut grid, &table);
-        let text = grid.trim_fmt();
-        text.lines().for_each(|line| self.line(line));
+        // What explains a row is broken at the width that is left for it.
+        let over = full(&widths).saturating_sub(self.style.width);
+        for (width, column) in widths.iter_mut().zip(&table.columns) {
+            *width = if column.explains { width.saturating_sub(over).max(1) } else { *width };
+        }
+        self.row(&table, &widths, table.columns.iter().map(|column| (&*column.name, HEADING)));
+        for row in &table.rows {
+            self.row(&table, &widths, row.iter().map(|cell| (&*cell.text, code(cell.tone))));
+        }
         if !dropped.is_empty() {
             dropped.reverse();
             dropped.dedup();
@@ -152,92 +151,107 @@ impl Page {
         }
     }
 
-    /// Breaks what explains a row at the width that is left for it.
-    fn break_lines(&self, grid: &mut Grid, table: &Table) {
-        let widths = grid.column_max_content_widths();
-        let over = full_width(&widths).saturating_sub(self.style.width);
-        let last = widths.len().saturating_sub(1);
-        for (at, column) in grid.column_iter_mut().enumerate() {
-            let gap = if at == last { 0 } else { GAP };
-            let width = usize::from(widths[at] + gap);
-            let width = if table.columns[at].explains { width.saturating_sub(over) } else { width };
-            let width = Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX));
-            column.set_constraint(ColumnConstraint::Absolute(width));
-        }
-        if over > 0 && table.columns.iter().any(|column| column.explains) {
-            grid.set_content_arrangement(ContentArrangement::Dynamic);
-            grid.set_width(u16::try_from(self.style.width).unwrap_or(u16::MAX));
-        }
-    }
-
-    fn grid(&self, table: &Table) -> Grid {
-        let mut grid = Grid::new();
-        grid.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        if self.style.color {
-            grid.enforce_styling();
-            grid.style_text_only();
-        } else {
-            grid.force_no_tty();
-        }
-        let heading =
-            |name: &String| TableCell::new(name).fg(Color::DarkGrey).add_attribute(Attribute::Bold);
-        grid.set_header(table.columns.iter().map(|column| heading(&column.name)));
-        for row in &table.rows {
-            grid.add_row(row.iter().map(|cell| painted_cell(&cell.text, cell.tone)));
-        }
-        let last = table.columns.len().saturating_sub(1);
-        for (index, (column, model)) in grid.column_iter_mut().zip(&table.columns).enumerate() {
-            column.set_padding((0, if index == last { 0 } else { GAP }));
-            if !model.words {
-                column.set_cell_alignment(CellAlignment::Right);
+    /// Texts and how they are painted, each in its column.
+    fn row<'t>(
+        &mut self,
+        table: &Table,
+        widths: &[usize],
+        cells: impl Iterator<Item = (&'t str, &'t str)>,
+    ) {
+        let cells = cells.zip(widths).map(|((text, code), width)| (broken(text, *width), code));
+        let cells: Vec<_> = cells.collect();
+        let height = cells.iter().map(|(lines, _)| lines.len()).max().unwrap_or_default();
+        for at in 0..height {
+            let mut row = String::new();
+            for (((lines, code), width), column) in cells.iter().zip(widths).zip(&table.columns) {
+                let text = lines.get(at).map_or("", String::as_str);
+                let space = " ".repeat(width.saturating_sub(text.width()));
+                let text = self.inked(text, code);
+                row += &if column.words { text + &space } else { space + &text };
+                row += GAP;
             }
+            self.line(&row);
         }
-        grid
     }
 
     fn painted(&self, text: &str, tone: Tone) -> String {
-        let code = match tone {
-            Tone::Plain => return text.to_owned(),
-            Tone::Strong => "1",
-            Tone::Quiet => "90",
-            Tone::Good => "32",
-            Tone::Warn => "33",
-            Tone::Bad => "1;31",
-        };
-        if self.style.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        self.inked(text, code(tone))
+    }
+
+    fn inked(&self, text: &str, code: &str) -> String {
+        if self.style.color && !code.is_empty() && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
-fn painted_cell(text: &str, tone: Tone) -> TableCell {
-    let cell = TableCell::new(text);
+/// The numbers of the escape sequence for a tone.
+const fn code(tone: Tone) -> &'static str {
     match tone {
-        Tone::Plain => cell,
-        Tone::Strong => cell.add_attribute(Attribute::Bold),
-        Tone::Quiet => cell.fg(Color::DarkGrey),
-        Tone::Good => cell.fg(Color::DarkGreen),
-        Tone::Warn => cell.fg(Color::DarkYellow),
-        Tone::Bad => cell.fg(Color::DarkRed).add_attribute(Attribute::Bold),
+        Tone::Plain => "",
+        Tone::Strong => "1",
+        Tone::Quiet => "90",
+        Tone::Good => "32",
+        Tone::Warn => "33",
+        Tone::Bad => "1;31",
     }
 }
 
-/// Spaces between two columns.
-const GAP: u16 = 2;
+/// The same for the name of a column.
+const HEADING: &str = "1;90";
+/// What stands between two columns.
+const GAP: &str = "  ";
 /// What is left at least of a column that may be broken into lines.
-const EXPLAINS_MIN: u16 = 24;
+const EXPLAINS_MIN: usize = 24;
 
-/// The least that a grid takes.
-fn width_of(grid: &Grid, table: &Table) -> usize {
-    let widths = grid.column_max_content_widths();
-    let least = widths
-        .iter()
-        .zip(&table.columns)
-        .map(|(width, column)| if column.explains { (*width).min(EXPLAINS_MIN) } else { *width });
-    full_width(&least.collect::<Vec<_>>())
+/// The widest line of each column.
+fn widths(table: &Table) -> Vec<usize> {
+    let widest = |text: &str| text.split('\n').map(UnicodeWidthStr::width).max().unwrap_or(0);
+    let columns = table.columns.iter().enumerate().map(|(at, column)| {
+        let cells = table.rows.iter().filter_map(|row| row.get(at)).map(|cell| widest(&cell.text));
+        cells.max().unwrap_or(0).max(widest(&column.name))
+    });
+    columns.collect()
 }
 
-fn full_width(widths: &[u16]) -> usize {
-    let gaps = widths.len().saturating_sub(1) * usize::from(GAP);
-    widths.iter().map(|width| usize::from(*width)).sum::<usize>() + gaps
+/// The least that a table takes.
+fn least(table: &Table, widths: &[usize]) -> usize {
+    let least = widths.iter().zip(&table.columns);
+    let least = least.map(|(w, column)| if column.explains { EXPLAINS_MIN.min(*w) } else { *w });
+    full(&least.collect::<Vec<_>>())
+}
+
+fn full(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + widths.len().saturating_sub(1) * GAP.len()
+}
+
+/// A text in lines of at most this width, broken between words, or in one that is longer.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        if paragraph.width() <= width {
+            lines.push(paragraph.to_owned());
+            continue;
+        }
+        let mut line = String::new();
+        for (at, word) in paragraph.split(' ').enumerate() {
+            if at > 0 && line.width() + 1 + word.width() <= width {
+                line.push(' ');
+            } else if at > 0 {
+                lines.push(std::mem::take(&mut line));
+            }
+            for letter in word.chars() {
+                if !line.is_empty() && line.width() + letter.width().unwrap_or(0) > width {
+                    lines.push(std::mem::take(&mut line));
+                }
+                line.push(letter);
+            }
+        }
+        lines.push(line);
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -246,12 +260,26 @@ mod tests {
     use crate::Section;
 
     #[test]
+    fn a_text_is_broken_between_words_or_in_one_that_is_longer() {
+        for (text, expected) in [
+            ("", &[""][..]),
+            ("a\nb c", &["a", "b c"]),
+            ("four five six", &["four", "five", "six"]),
+            ("a bc de", &["a bc", "de"]),
+            ("a  longer", &["a ", "longe", "r"]),
+            ("日本語", &["日本", "語"]),
+        ] {
+            assert_eq!(broken(text, 5), expected, "{text:?}");
+        }
+    }
+
+    #[test]
     fn a_note_without_words_is_its_tag() {
         for (text, expected) in [("", "FAILED:\n"), (" \n", "FAILED:\n"), ("why", "FAILED: why\n")]
         {
             let text = text.to_owned();
             let note = Note { tone: Tone::Bad, tag: "FAILED", text, cure: String::new() };
-            let sections = vec![Section::new("failed", "Failed").with(Block::Note(note))];
+            let sections = vec![Section::new("failed", "Failed").with(note)];
             let document = Document { sections, ..Document::default() };
             let said = render(&document, Style { color: false, width: 80 });
             assert!(said.ends_with(expected), "{said}");

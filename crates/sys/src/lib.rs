@@ -94,13 +94,9 @@ fn counted<T: Copy + PartialEq + std::fmt::Debug>(expected: T, mut count: impl F
 #[cfg(test)]
 fn pages_taken() -> u64 {
     let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let count = |line: &str| {
-        let (name, value) = line.split_once(' ')?;
-        let starts = ["pgmigrate_", "compact_isolated", "pgsteal_", "pswpout"];
-        let is_one = starts.iter().any(|start| name.starts_with(start));
-        is_one.then(|| value.parse::<u64>().unwrap_or(0))
-    };
-    text.lines().filter_map(count).sum()
+    let starts = ["pgmigrate_", "compact_isolated", "pgsteal_", "pswpout"];
+    let is_one = |name: &str| starts.iter().any(|start| name.starts_with(start));
+    machine::proc::counts(&text).filter(|(name, _)| is_one(name)).map(|(_, count)| count).sum()
 }
 
 /// Waits for a state, for so long that only a state that never comes is missed.

@@ -20,7 +20,12 @@ use pagelab_sys::{
         Belonging, KnobError, Knobs, Obtained, Outcome, Place, memcg, restore_leftovers, swap,
         watchdog_main, zram,
     },
-    machine::{Tree, environment::boot_id, rights},
+    machine::{
+        Tree,
+        environment::boot_id,
+        proc::{self, in_use},
+        rights,
+    },
 };
 use rustix::{
     process::{Pid, Signal, kill_process, kill_process_group},
@@ -224,7 +229,7 @@ fn what_is_made_can_be_used_and_is_gone_with_its_guard() {
         let guard = knobs.create(&what).unwrap();
         let path = match guard.obtained().clone() {
             Obtained::Swap(made) => {
-                let all = swap::in_use(&Tree::machine());
+                let all = in_use(&Tree::machine());
                 let ours = all.iter().find(|area| area.path == made.path).unwrap();
                 assert_eq!(ours.size_kib, (BYTES >> 10) - 4, "all but the header");
                 assert!(all.iter().all(|a| a.path == made.path || a.priority < ours.priority));
@@ -301,14 +306,8 @@ fn what_a_dead_run_and_its_dead_watchdog_left_is_removed_on_request() {
 /// The watchdog over this lab, found by its environment.
 fn watchdog_of(lab: &Lab) -> Pid {
     let wanted = [format!("{PART}=watchdog"), format!("{ROOT}={}", lab.root.path().display())];
-    let is_ours = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let has = |wanted: &String| environment.split(|b| *b == 0).any(|v| v == wanted.as_bytes());
-        wanted.iter().all(has)
-    };
-    let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
-    let mut found = names.filter_map(|name| name.to_str()?.parse::<i32>().ok()).filter(is_ours);
-    Pid::from_raw(found.next().expect("a watchdog runs")).unwrap()
+    let found = proc::with_environment(&wanted);
+    Pid::from_raw(found.first().expect("a watchdog runs").cast_signed()).unwrap()
 }
 
 #[test]

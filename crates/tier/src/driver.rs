@@ -69,16 +69,9 @@ pub enum Event {
 }
 
 /// What a log says that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Impossible(pub String);
-
-impl std::fmt::Display for Impossible {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Impossible {}
 
 /// Nobody promises anything of a machine that runs: what is not known costs nothing.
 const PRICES: Prices =

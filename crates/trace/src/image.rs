@@ -14,6 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use thiserror::Error;
+
 use crate::op::address;
 
 /// The longest file that is read as an image: it is held in memory, and up to twice.
@@ -46,7 +48,8 @@ pub struct Image {
 }
 
 /// What is wrong with an image.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}: {why}", path.display())]
 pub struct ImageError {
     /// Which file.
     pub path: PathBuf,
@@ -54,78 +57,47 @@ pub struct ImageError {
     pub why: Why,
 }
 
-impl std::error::Error for ImageError {}
-
-impl fmt::Display for ImageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.why)
-    }
-}
-
 /// Why an image could not be read.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum Why {
     /// The file cannot be read.
-    Read(io::Error),
+    #[error("cannot read the image: {0}")]
+    Read(#[from] io::Error),
     /// It is no regular file.
+    #[error("an image is a regular file")]
     NotAFile,
     /// It is longer than what is read.
+    #[error("an image has at most 4 GiB, this file has {bytes} bytes")]
     TooLong {
         /// How long it is.
         bytes: u64,
     },
     /// The ELF file makes no sense.
+    #[error("not a valid ELF file: {0}")]
     Elf(String),
     /// This build does not read ELF files.
+    #[error(
+        "this build reads no ELF files: pagelab-trace needs its feature `elf` for that, or \
+         FILE@ADDRESS for raw bytes"
+    )]
     NoElf,
     /// Another byte order.
+    #[error("big-endian programs are not supported")]
     BigEndian,
     /// There is nothing to load.
+    #[error("the ELF file has nothing to load (no PT_LOAD segment with bytes)")]
     NothingToLoad,
     /// The segments hold the same bytes over and over.
+    #[error("the segments of the ELF file hold more bytes than the file")]
     TooLarge,
     /// It reaches over the end.
+    #[error("{bytes} bytes at {addr:#x} reach over the end of the address space")]
     OutOfRange {
         /// Where it starts.
         addr: u64,
         /// How long it is.
         bytes: u64,
     },
-}
-
-impl std::error::Error for Why {}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(error) => write!(f, "cannot read the image: {error}"),
-            Self::NotAFile => f.write_str("an image is a regular file"),
-            Self::TooLong { bytes } => {
-                write!(f, "an image has at most 4 GiB, this file has {bytes} bytes")
-            }
-            Self::Elf(why) => write!(f, "not a valid ELF file: {why}"),
-            Self::NoElf => f.write_str(
-                "this build reads no ELF files: pagelab-trace needs its feature `elf` for that, \
-                 or FILE@ADDRESS for raw bytes",
-            ),
-            Self::BigEndian => f.write_str("big-endian programs are not supported"),
-            Self::NothingToLoad => {
-                f.write_str("the ELF file has nothing to load (no PT_LOAD segment with bytes)")
-            }
-            Self::TooLarge => {
-                f.write_str("the segments of the ELF file hold more bytes than the file")
-            }
-            Self::OutOfRange { addr, bytes } => {
-                write!(f, "{bytes} bytes at {addr:#x} reach over the end of the address space")
-            }
-        }
-    }
-}
-
-impl From<io::Error> for Why {
-    fn from(error: io::Error) -> Self {
-        Self::Read(error)
-    }
 }
 
 /// The name of the image that belongs to a trace: `FILE.image`.

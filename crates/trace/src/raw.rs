@@ -11,7 +11,7 @@
 //!
 //! This decoder is the safe twin of [`crate::decode`]: slices, no unsafe code, the same results.
 
-use std::fmt;
+use thiserror::Error;
 
 use crate::op::{Op, Visit, Width, wide};
 
@@ -25,9 +25,10 @@ pub const HEAD_BYTES: usize = 10;
 pub const RECORD_BYTES_MAX: usize = 18;
 
 /// What is wrong with a record; offsets count from the start of the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// The first byte is neither 1 nor 2.
+    #[error("at byte {offset}: operation {op} is neither 1 (store) nor 2 (load)")]
     Op {
         /// Where the record starts.
         offset: u64,
@@ -35,6 +36,7 @@ pub enum RecordError {
         op: u8,
     },
     /// The second byte is no width.
+    #[error("at byte {offset}: width {width} is none of 1, 2, 4, 8")]
     Width {
         /// Where the record starts.
         offset: u64,
@@ -42,6 +44,7 @@ pub enum RecordError {
         width: u8,
     },
     /// The trace ends inside the value of a store.
+    #[error("at byte {offset}: the trace ends inside the value of a store of {width} bytes")]
     Truncated {
         /// Where the record starts.
         offset: u64,
@@ -50,54 +53,20 @@ pub enum RecordError {
     },
 }
 
-impl std::error::Error for RecordError {}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Op { offset, op } => {
-                write!(f, "at byte {offset}: operation {op} is neither 1 (store) nor 2 (load)")
-            }
-            Self::Width { offset, width } => {
-                write!(f, "at byte {offset}: width {width} is none of 1, 2, 4, 8")
-            }
-            Self::Truncated { offset, width } => {
-                let what = "the trace ends inside the value of a store of";
-                write!(f, "at byte {offset}: {what} {width} bytes")
-            }
-        }
-    }
-}
-
 /// Why a decoder stopped before the end of its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Halt<S> {
     /// A record makes no sense.
-    Record(RecordError),
+    #[error("{0}")]
+    Record(#[from] RecordError),
     /// The visitor had enough, at the record that starts at `offset`.
+    #[error("at byte {offset}: {stop}")]
     Visitor {
         /// Where the record starts.
         offset: u64,
         /// What the visitor said.
         stop: S,
     },
-}
-
-impl<S: fmt::Debug + fmt::Display> std::error::Error for Halt<S> {}
-
-impl<S: fmt::Display> fmt::Display for Halt<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Record(error) => error.fmt(f),
-            Self::Visitor { offset, stop } => write!(f, "at byte {offset}: {stop}"),
-        }
-    }
-}
-
-impl<S> From<RecordError> for Halt<S> {
-    fn from(error: RecordError) -> Self {
-        Self::Record(error)
-    }
 }
 
 /// Appends the record of an operation.

@@ -21,7 +21,7 @@ mod uses;
 mod values;
 mod whole;
 
-use std::{convert::Infallible, fmt};
+use std::convert::Infallible;
 
 use runs::Runs;
 use stack::Trackers;
@@ -78,26 +78,17 @@ impl Default for Options {
 }
 
 /// Which option makes no sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadOption {
     /// There are no such pages.
+    #[error("page shift {0} is none of 0 to 63")]
     PageShift(u32),
     /// A cache without entries.
+    #[error("a cache needs at least 1 entry, not 0")]
     Cache,
     /// A rate of one in none.
+    #[error("one page in 0 cannot be sampled; 1 takes every page")]
     OneIn,
-}
-
-impl std::error::Error for BadOption {}
-
-impl fmt::Display for BadOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PageShift(shift) => write!(f, "page shift {shift} is none of 0 to 63"),
-            Self::Cache => f.write_str("a cache needs at least 1 entry, not 0"),
-            Self::OneIn => f.write_str("one page in 0 cannot be sampled; 1 takes every page"),
-        }
-    }
 }
 
 impl Options {

@@ -19,9 +19,11 @@ pub const GOVERNOR: Param = Param::axis(
     Kind::Choice(&[AS_IS, "performance", "powersave", "schedutil", "ondemand", "conservative"]),
     AS_IS,
 )
+.asks(&["performance"])
 .help("frequency governor of every processor meanwhile, put back afterwards; as-is: untouched");
 /// Whether the frequency may exceed the rated one.
 pub const TURBO: Param = Param::axis("turbo", Kind::Choice(&[AS_IS, "off", "on"]), AS_IS)
+    .asks(&["off"])
     .help("turbo of all processors meanwhile, put back afterwards; as-is: untouched");
 
 /// What a case asks of the frequency.

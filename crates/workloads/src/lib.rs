@@ -56,11 +56,5 @@ pub fn workload(name: &str) -> Result<Row, String> {
     find(WORKLOADS, name)
 }
 
-/// Whether a workload is a model, or counts in a trace: no machine is measured, so it may run
-/// beside others, in any process.
-pub fn is_no_measurement(name: &str) -> bool {
-    [tier::simulation::SIMULATION.about.name, trace::stats::STATS.about.name].contains(&name)
-}
-
 #[cfg(test)]
 mod tests;

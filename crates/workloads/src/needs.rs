@@ -9,7 +9,7 @@ use pagelab_bench::{Need, PageSize, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::{
-        Topology, format_list, rights, selected,
+        Topology, Tree, format_list, rights,
         thp::{HugePages, Policy},
     },
     memory::has_populate_write,
@@ -299,8 +299,8 @@ impl Need for Setting {
     }
 
     fn check(&self) -> bool {
-        let text = std::fs::read_to_string(self.path);
-        text.map_or(self.may_lack, |text| selected(&text) == self.value)
+        let value = Tree::machine().choice(self.path);
+        value.map_or(self.may_lack, |value| value == self.value)
     }
 
     fn cure(&self) -> String {

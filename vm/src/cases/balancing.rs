@@ -25,7 +25,7 @@ fn scale(guest: &Guest) -> (&'static str, [&'static str; 8]) {
 }
 
 pub(super) fn count(record: &Record, name: &str) -> Result<u64> {
-    Ok(measured(record)?.counters.get(name).copied().unwrap_or(0))
+    Ok(measured(record)?.counter(name).unwrap_or(0))
 }
 
 /// The record of a mode, whose claims hold.

@@ -93,9 +93,7 @@ fn measured(record: &Record) -> Result<&Measured> {
 
 /// An error for a record that is not measured, or that has a claim which does not hold.
 fn valid(record: &Record) -> Result<()> {
-    let broken = measured(record)?.witness.iter().find(|claim| !claim.holds);
-    let Some(claim) = broken else { return Ok(()) };
-    bail!("{}: expected {}, observed {}", claim.claim, claim.expected, claim.observed)
+    measured(record)?.broken().next().map_or(Ok(()), |claim| bail!("{claim}"))
 }
 
 #[cfg(test)]

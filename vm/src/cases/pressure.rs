@@ -101,13 +101,12 @@ fn saw(record: &Record, counted: &[&str]) -> Result<Verdict> {
 }
 
 fn counter(record: &Record, name: &str) -> Result<u64> {
-    Ok(measured(record)?.counters.get(name).copied().unwrap_or(0))
+    Ok(measured(record)?.counter(name).unwrap_or(0))
 }
 
 /// The claims of a record that do not hold.
 fn broken(record: &Record) -> Result<Vec<String>> {
-    let claims = measured(record)?.witness.iter().filter(|claim| !claim.holds);
-    let claims: Vec<_> = claims.map(|claim| claim.claim.clone()).collect();
+    let claims: Vec<_> = measured(record)?.broken().map(|claim| claim.claim.clone()).collect();
     if claims.is_empty() {
         bail!("the lie was not noticed");
     }

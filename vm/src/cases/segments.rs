@@ -9,7 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::kmod::{all_back, load, load_whole};
+use super::kmod::{end, load, load_whole};
 use crate::{
     guest::{Guest, Ran, scratch, text},
     verdict::Verdict,
@@ -106,8 +106,7 @@ pub(super) fn module(guest: &Guest) -> Result<Verdict> {
     let much = ["--backing", "module", "--heap", "900g"];
     let (ran, _) = segmented(guest, &much, &["hold", "1"])?;
     ensure!(ran.code == 2, "{}: {}", ran.code, ran.stderr);
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("refused without the module, right with it")
 }
 
@@ -115,7 +114,6 @@ pub(super) fn module_large(guest: &Guest) -> Result<Verdict> {
     let loaded = load_whole(guest)?;
     let flags = ["--backing", "module", "--leaf", "1g", "--mmap", "1g"];
     let verdict = faults(guest, &flags, 1024, leaf(guest, 1024 * MIB));
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     verdict
 }

@@ -58,11 +58,9 @@ const MAPS: [&str; 3] = ["/bin/maps", "own", "16"];
 pub(super) fn fragmented(guest: &Guest) -> Result<Verdict> {
     let free = FreeMemory::of(&Tree::machine(), 0).context("/proc/buddyinfo")?.blocks(2 << 20);
     let records = recorded(guest, &["--rung", "maps-thp", "--fragmented"], &MAPS)?;
-    let measured = records.iter().filter_map(|record| match &record.outcome {
-        Outcome::Measured(measured) => Some(values(measured, tried::FREE_BLOCKS)),
-        Outcome::Skipped { .. } | Outcome::Failed { .. } => None,
-    });
-    let blocks: Vec<u64> = measured.flatten().collect();
+    let measured = records.iter().filter_map(Record::measured);
+    let blocks: Vec<u64> =
+        measured.flat_map(|measured| values(measured, tried::FREE_BLOCKS)).collect();
     ensure!(
         blocks.len() >= 3 && blocks.iter().all(|left| left * BLOCKS <= free),
         "{blocks:?} of {free} blocks"
@@ -75,8 +73,7 @@ fn recorded(guest: &Guest, flags: &[&str], program: &[&str]) -> Result<Vec<Recor
     let place = scratch();
     let run = place.to_string_lossy().into_owned();
     let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run];
-    let ran = guest.run(&[&words[..], flags, &["--"], program].concat())?;
-    ensure!(ran.code == 0, "pagelab try: exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
+    let ran = guest.done(&[&words[..], flags, &["--"], program].concat())?;
     let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
     let _ = fs::remove_dir_all(&place);
     Ok(contents.records)
@@ -132,8 +129,7 @@ pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
 /// Whether a rung was run.
 fn is_measured(records: &[Record], name: &str) -> bool {
     let is_it = |record: &&Record| record.case.get("rung") == Some(name);
-    let mut outcomes = records.iter().filter(is_it).map(|record| &record.outcome);
-    outcomes.any(|outcome| matches!(outcome, Outcome::Measured(_)))
+    records.iter().filter(is_it).any(|record| record.measured().is_some())
 }
 
 /// Whether a rung took, and what is told of it; an error where nothing is.
@@ -147,7 +143,7 @@ fn told(record: &Record, name: &str) -> Result<(bool, String)> {
         Outcome::Measured(measured) => measured,
     };
     valid(record)?;
-    let counted = |name: &str| measured.counters.get(name).copied().unwrap_or(0);
+    let counted = |name: &str| measured.counter(name).unwrap_or(0);
     if counted(tried::SAMPLES) == 0 {
         return Ok((false, "not proven: no look was cheap enough here".to_owned()));
     }

@@ -36,7 +36,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("heat", &["interpose", "sys"]),
     ("preload", &["interpose", "sys"]),
     ("segment", &["interpose", "sys"]),
-    ("capture", &["trace"]),
+    ("capture", &["trace", "sys"]),
     (
         "fuzz",
         &["record", "trace", "tier", "sys", "live", "bench", "workloads", "advisor", "report"],

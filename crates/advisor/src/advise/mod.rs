@@ -18,7 +18,7 @@ use pagelab_bench::{
 use pagelab_record::{
     Case,
     asked::{Advise, Lack, Memory, Strategy},
-    units::{display_bytes, format_bytes},
+    units::{display_bytes, format_bytes, whole},
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
@@ -209,8 +209,7 @@ impl Question {
         // Where there are few, the time is better spent on rounds: a large sample that the host
         // took back costs a second to warm.
         let affordable = self.budget_s * SAMPLED_PER_SECOND / strategies.max(12) as f64;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
-        let most = (affordable as u64).min(SAMPLE_MAX).max(unit).min(self.size / SHARE_MAX);
+        let most = whole(affordable).min(SAMPLE_MAX).max(unit).min(self.size / SHARE_MAX);
         match most / unit {
             0 => Err(format!(
                 "--size {}: a quarter of it is too little to measure with {} threads; ask for {} \

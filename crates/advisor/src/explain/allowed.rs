@@ -1,31 +1,31 @@
 //! What a process may have of larger pages, as the kernel says in `/proc` and in its cgroup.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+
+use pagelab_sys::machine::{Tree, proc};
 
 /// Whether the process may have them; `None` where nobody says (it ended, or before Linux 5.0).
 pub fn thp(pid: u32) -> Option<bool> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let word = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"))?;
-    Some(word.trim() != "0")
+    let word = Tree::machine().field(format!("proc/{pid}/status"), "THP_enabled")?;
+    Some(word != "0")
 }
 
 /// Whether the first store to 2 MiB that were only loaded from brings a page of that size: since
 /// Linux 6.13 the huge zero page is replaced by one (`do_huge_zero_wp_pmd`), before that it was
 /// split. Where there is no such page a load brings it.
 pub fn loads_keep_thp() -> bool {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    read("/sys/kernel/mm/transparent_hugepage/use_zero_page").trim() == "0"
-        || since(&read("/proc/sys/kernel/osrelease"), (6, 13))
+    let zero = Tree::machine().number("sys/kernel/mm/transparent_hugepage/use_zero_page");
+    zero == Some(0) || is_since((6, 13))
 }
 
 /// Whether memory that is mapped with `MAP_STACK` has no larger pages: since Linux 6.7 (commit
 /// c4608d1bf7c6).
 pub fn stacks_deny_thp() -> bool {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    since(&release, (6, 7))
+    is_since((6, 7))
+}
+
+fn is_since(version: (u32, u32)) -> bool {
+    since(&Tree::machine().text("proc/sys/kernel/osrelease").unwrap_or_default(), version)
 }
 
 /// Whether a kernel's release is of a version or later.
@@ -42,9 +42,9 @@ pub struct Limits(Vec<PathBuf>);
 impl Limits {
     /// Of a process.
     pub fn of(pid: u32) -> Self {
-        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        let own = text.lines().find_map(|line| line.strip_prefix("0::/")).map(str::to_owned);
-        let all = own.iter().flat_map(|own| Path::new(own).ancestors());
+        let text = proc::text(pid, "cgroup").unwrap_or_default();
+        let own = proc::group(&text).and_then(|group| group.path.strip_prefix('/'));
+        let all = own.into_iter().flat_map(|own| Path::new(own).ancestors());
         let paths = all.map(|path| Path::new("/sys/fs/cgroup").join(path));
         Self(paths.filter(|path| number(path, "memory.max").is_some()).collect())
     }
@@ -60,7 +60,7 @@ impl Limits {
 }
 
 fn number(cgroup: &Path, name: &str) -> Option<u64> {
-    fs::read_to_string(cgroup.join(name)).ok()?.trim().parse().ok()
+    Tree::machine().number(cgroup.join(name))
 }
 
 #[cfg(test)]

@@ -46,9 +46,7 @@ words! {
         /// Not to be told.
         Unknown = "unknown",
     }
-}
 
-words! {
     /// What kind of memory it happened in.
     pub enum Place {
         /// What `brk` grows.

@@ -5,24 +5,17 @@
 
 use std::{borrow::Cow, cmp::Reverse};
 
-use pagelab_record::{Column, Table};
+use pagelab_record::Table;
 
-use super::{counts::Part, proof::number};
+use super::counts::Part;
 
 /// Parts of a kind that are told one by one.
 pub(super) const SHOWN: usize = 40;
 
 /// A table of one row.
 pub(super) fn row(name: String, cells: &[(&str, &str, u64)]) -> Table {
-    let column = |(name, unit, _): &(&str, &str, u64)| Column {
-        name: (*name).to_owned(),
-        unit: (*unit).to_owned(),
-    };
-    Table {
-        name,
-        columns: cells.iter().map(column).collect(),
-        rows: vec![cells.iter().map(|(_, _, value)| number(*value)).collect()],
-    }
+    let columns = cells.iter().map(|(name, unit, _)| (*name, *unit));
+    Table::new(name, columns, [cells.iter().map(|(_, _, value)| *value)])
 }
 
 /// The heaviest parts, so many of them, each a row of its groups and the time from exception to

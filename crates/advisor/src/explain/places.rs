@@ -11,13 +11,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
     ops::Range,
     path::Path,
     rc::Rc,
 };
 
-use pagelab_sys::{counts::perf::Mapping, files::pagecache::is_tmpfs, time::monotonic_raw_ns};
+use pagelab_sys::{
+    counts::perf::Mapping, files::pagecache::is_tmpfs, machine::proc, time::monotonic_raw_ns,
+};
 
 use super::{
     kind::Place,
@@ -247,9 +248,8 @@ impl Places {
 
     /// Reads the mappings of a process that is alive; nothing changes where that is not allowed.
     pub fn read(&mut self, pid: u32) {
-        let Ok(text) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
-        for mapping in text.lines().filter_map(parse) {
-            self.put(pid, &mapping, None);
+        for mapping in proc::mappings(&proc::text(pid, "maps").unwrap_or_default()) {
+            self.put(pid, &as_told(&mapping), None);
         }
     }
 
@@ -320,30 +320,28 @@ fn place_of(name: &str, flags: u32, is_tmpfs: bool) -> Place {
     }
 }
 
-/// What kind of memory the first line of a mapping tells of, and where it lies.
-pub(super) fn of_line(line: &str) -> Option<(Place, Range<u64>)> {
-    let Mapping { start, length, flags, name, .. } = parse(line)?;
-    Some((place_of(&name, flags, false), start..start.checked_add(length)?))
+/// What kind of memory a mapping is that was read.
+pub(super) fn of(mapping: &proc::Mapping<'_>) -> Place {
+    place_of(mapping.name, flags_of(mapping), false)
 }
 
-/// A line of `/proc/PID/maps`.
-fn parse(line: &str) -> Option<Mapping> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let rights = words.next()?;
-    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
-    words.next()?;
-    let inode = words.next()?.parse().ok()?;
-    let name = line.find(['/', '[']).map_or("", |at| &line[at..]);
-    let mut flags = if rights.ends_with('s') { MAP_SHARED } else { 2 };
-    if name.starts_with("/anon_hugepage") {
-        flags |= MAP_HUGETLB;
+fn flags_of(mapping: &proc::Mapping<'_>) -> u32 {
+    const MAP_PRIVATE: u32 = 2;
+    if mapping.may('s') { MAP_SHARED } else { MAP_PRIVATE }
+}
+
+/// A mapping that was read, as the kernel would tell of it.
+fn as_told(mapping: &proc::Mapping<'_>) -> Mapping {
+    let right = |letter, bit| if mapping.may(letter) { bit } else { 0 };
+    Mapping {
+        start: mapping.range.start,
+        length: mapping.range.end - mapping.range.start,
+        offset: mapping.offset,
+        protection: right('w', PROT_WRITE) | right('x', PROT_EXEC),
+        flags: flags_of(mapping),
+        inode: mapping.inode,
+        name: mapping.path().into_owned(),
     }
-    let right = |letter, bit| if rights.contains(letter) { bit } else { 0 };
-    let protection = right('w', PROT_WRITE) | right('x', PROT_EXEC);
-    let length = end.checked_sub(start)?;
-    Some(Mapping { start, length, offset, protection, flags, inode, name: name.to_owned() })
 }
 
 #[cfg(test)]

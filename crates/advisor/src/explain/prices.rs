@@ -6,7 +6,7 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use pagelab_bench::{
     PageSize, Row,
@@ -14,13 +14,16 @@ use pagelab_bench::{
     plan::{Plan, Planned, complete},
 };
 use pagelab_record::{
-    Asked, Case, Measured, Outcome, Record, RunHeader,
+    Asked, Case, Measured, Record, RunHeader,
     asked::{Explain, Rung},
     units::format_bytes,
     vocabulary::{knob, tried},
     walks::{Captured, Looks, Uses},
 };
-use pagelab_sys::{machine::Topology, time::ClockChoice};
+use pagelab_sys::{
+    machine::{Topology, Tree, proc::in_use},
+    time::ClockChoice,
+};
 use pagelab_workloads::{
     fault::{kinds, latency::LATENCY, throughput::THROUGHPUT},
     tlb::chase::CHASE,
@@ -154,10 +157,7 @@ pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Pla
         _ => return Plan::default(),
     };
     let mine = |record: &&Record| record.workload == super::WORKLOAD;
-    let measured = records.iter().filter(mine).find_map(|record| match &record.outcome {
-        Outcome::Measured(measured) if measured.is_valid() => Some(measured),
-        _ => None,
-    });
+    let measured = records.iter().filter(mine).find_map(Record::valid);
     measured.map(|measured| plan(measured, &pages, clock)).unwrap_or_default()
 }
 
@@ -202,10 +202,7 @@ fn faults(measured: &Measured) -> Vec<Taken> {
         let Some(name) = table.name.strip_prefix("fault/") else { continue };
         let mut parts = name.split('/');
         let (Some(kind), Some(page)) = (parts.next(), parts.next()) else { continue };
-        let cell = |name: &str| {
-            let column = table.columns.iter().position(|column| column.name == name)?;
-            u64::try_from(*table.rows.first()?.get(column)?).ok()
-        };
+        let cell = |name: &str| table.cell(name).and_then(|cell| u64::try_from(cell).ok());
         let index = sums.iter().position(|taken| taken.kind == kind && taken.page == page);
         let index = index.unwrap_or_else(|| {
             sums.push(Taken { kind: kind.to_owned(), page: page.to_owned(), ..Taken::default() });
@@ -262,8 +259,8 @@ fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice
 
 /// Whether the machine swaps to something else than zram.
 fn swaps_to_disk() -> bool {
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    swaps.lines().skip(1).any(|line| !line.starts_with("/dev/zram"))
+    let is_zram = |path: &Path| path.to_string_lossy().starts_with("/dev/zram");
+    in_use(&Tree::machine()).iter().any(|one| !is_zram(&one.path))
 }
 
 /// Adds a case unless it is there, or the workload refuses it: then there is no price.
@@ -307,15 +304,13 @@ pub fn watched(subject: &Subject, clock: ClockChoice) -> (Case, Method) {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::{Column, Table};
+    use pagelab_record::Table;
 
     use super::*;
 
     fn seen(faults: &[(&str, i64)]) -> Measured {
-        let table = |(name, count): &(&str, i64)| Table {
-            name: format!("fault/{name}"),
-            columns: vec![Column { name: "faults".to_owned(), unit: "count".to_owned() }],
-            rows: vec![vec![*count]],
+        let table = |(name, count): &(&str, i64)| {
+            Table::new(format!("fault/{name}"), [("faults", "count")], [[*count]])
         };
         Measured { tables: faults.iter().map(table).collect(), ..Measured::default() }
     }
@@ -353,8 +348,7 @@ mod tests {
         let crowded = |shared: i64| {
             let mut seen = seen(&[("write/4k/anonymous", 1000)]);
             for (name, value) in [("crowded", 500), ("crowd", 1000), ("shared", shared)] {
-                let column = Column { name: name.to_owned(), unit: "count".to_owned() };
-                seen.tables[0].columns.push(column);
+                seen.tables[0].columns.push((name, "count").into());
                 seen.tables[0].rows[0].push(value);
             }
             let plan = plan(&seen, &PAGES, ClockChoice::Raw);

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use pagelab_record::{Claim, Measured, vocabulary::Check};
+use pagelab_record::{Claim, Measured, Signed, vocabulary::Check};
 use pagelab_sys::counts::perf::Told;
 
 use super::{frame::Frame, watch::Watched};
@@ -16,7 +16,7 @@ pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
     let Ok([minor, major, _]) = &watched.told else { return };
     let is_whole = watched.seen.stretches == 0;
     let mut claim = |check: Check, expected: u64, observed: u64| {
-        let claim = Claim::check(check, "program", number(expected), number(observed), 0);
+        let claim = Claim::check(check, "program", expected.signed(), observed.signed(), 0);
         measured.witness.push(claim);
     };
     for (check, told) in [(Check::MinorTold, minor), (Check::MajorTold, major)] {
@@ -156,8 +156,4 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
     }
     let cut_short = "the watching was interrupted before the program ended";
     measured.warnings.extend(watched.cut_short.then(|| cut_short.to_owned()));
-}
-
-pub(super) fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

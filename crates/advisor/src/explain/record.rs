@@ -10,8 +10,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use pagelab_record::{
-    Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
-    units::display_bytes, vocabulary::table, walks::Looks,
+    Case, Clock, Data, Measured, Outcome, Record, Series, Table, Unit, units::display_bytes,
+    vocabulary::table, walks::Looks,
 };
 
 use pagelab_sys::machine::Tree;
@@ -21,8 +21,7 @@ use super::{
     counts::{Part, Seen},
     kind::{Kind, Place},
     parts::{SHOWN, part_tables, row},
-    proof::{self, number},
-    sites,
+    proof, sites,
     symbols::Symbols,
     watch::Watched,
 };
@@ -135,12 +134,9 @@ fn populate_table(seen: &Seen) -> Table {
 
 fn folio_tables(seen: &Seen) -> impl Iterator<Item = Table> {
     let columns = [("block", "bytes"), ("faults", "count")];
-    let column = |(name, unit): (&str, &str)| Column { name: name.into(), unit: unit.into() };
-    let row = |(bytes, faults): (&u64, &u64)| vec![number(*bytes), number(*faults)];
-    seen.folios.iter().map(move |(kind, sizes)| Table {
-        name: format!("{}{}", table::FOLIOS, kind.name()),
-        columns: columns.map(column).to_vec(),
-        rows: sizes.iter().map(row).collect(),
+    seen.folios.iter().map(move |(kind, sizes)| {
+        let rows = sizes.iter().map(|(bytes, faults)| [*bytes, *faults]);
+        Table::new(format!("{}{}", table::FOLIOS, kind.name()), columns, rows)
     })
 }
 
@@ -164,20 +160,17 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
         ("rewrites", "count"),
         ("again", "count"),
     ];
-    let columns: Vec<Column> =
-        columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
     let table = |name: String, density: &Density| {
         let Density { faults, pages, denied, again, late, late_blocks, .. } = *density;
         let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0, 0, 0, again];
-        let mut rows = vec![base.map(number).to_vec()];
+        let mut rows = vec![base];
         rows.extend(SIZES.iter().zip(&density.by_size).map(|(size, whole)| {
             let Whole { blocks, faults, pages, waves, unknown, reads, rewrites } = *whole;
             // What khugepaged could join is of its one size.
-            let late = if size << 12 == 2 << 20 { [late, late_blocks] } else { [0; 2] };
-            let row = [size << 12, blocks, faults, pages, waves, unknown, 0];
-            row.into_iter().chain(late).chain([reads, rewrites, 0]).map(number).collect()
+            let [late, around] = if size << 12 == 2 << 20 { [late, late_blocks] } else { [0; 2] };
+            [size << 12, blocks, faults, pages, waves, unknown, 0, late, around, reads, rewrites, 0]
         }));
-        Table { name, columns: columns.clone(), rows }
+        Table::new(name, columns, rows)
     };
     let (mut places, mut parts) = (BTreeMap::<&str, Density>::new(), Vec::new());
     for ((place, owner), density) in &seen.density {

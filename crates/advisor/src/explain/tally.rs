@@ -19,8 +19,7 @@ use std::{
 
 use pagelab_sys::{
     counts::perf::{Body, Record, tracefs::Tracepoint},
-    knobs::swap,
-    machine::Tree,
+    machine::{Tree, proc::in_use},
     memory::{Folios, State, States},
 };
 
@@ -129,7 +128,7 @@ impl Tally {
                 exceptions: has(|role| matches!(role, Role::Exception(_))),
             },
             roles,
-            can_swap: !swap::in_use(&Tree::machine()).is_empty(),
+            can_swap: !in_use(&Tree::machine()).is_empty(),
             places: Places::default(),
             blocks: Blocks::here(),
             flight: InFlight::default(),

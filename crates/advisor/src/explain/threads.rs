@@ -9,9 +9,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fs,
     rc::Rc,
 };
+
+use pagelab_sys::machine::proc;
 
 use super::counts::{Count, Groups, Part};
 
@@ -108,10 +109,9 @@ pub struct Threads {
 impl Threads {
     /// Reads the threads of a process that runs already, and their names.
     pub fn read(&mut self, pid: u32) {
-        let listed = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for tid in listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        for tid in proc::threads(pid).unwrap_or_default() {
             self.alive.entry(pid).or_default().insert(tid);
-            if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")) {
+            if let Ok(name) = proc::text(format_args!("{pid}/task/{tid}"), "comm") {
                 self.name(tid, name.trim_end_matches('\n'));
             }
         }

@@ -20,8 +20,12 @@ use std::{
     time::Duration,
 };
 
-use pagelab_record::walks::{Look, Looks, Walked};
+use pagelab_record::{
+    units::whole,
+    walks::{Look, Looks, Walked},
+};
 use pagelab_sys::{
+    machine::proc,
     memory::accessed::{clear_accessed, read_accessed},
     process::tree,
     time::{
@@ -161,8 +165,7 @@ impl Looking {
         let cleared = clear_accessed(pid)?;
         cpu[1] = cpu_ns();
         let shortest = (cleared.took_ns() as f64 * (1.0 + self.reads) / 2.0).max(1.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "far below")]
-        let wait = (shortest as u64).saturating_mul(FACTORS[level] - 1).min(LONGEST_NS);
+        let wait = whole(shortest).saturating_mul(FACTORS[level] - 1).min(LONGEST_NS);
         if wait > 0 && !sleep(wait) {
             return Ok(());
         }
@@ -172,7 +175,7 @@ impl Looking {
         let after = (Stat::of(pid).unwrap_or_default(), shared_pages(pid));
         self.reads = read.took_ns() as f64 / cleared.took_ns().max(1) as f64;
         let window_ns = cleared.until(read);
-        let mut seen = smaps::seen(&self.text);
+        let mut seen = smaps::seen(&String::from_utf8_lossy(&self.text));
         // What came meanwhile was marked by its fault.
         let (faults, files) =
             (after.0.faults.0.saturating_sub(before.0.faults.0), after.1.saturating_sub(before.1));
@@ -241,7 +244,7 @@ fn subtract(seen: &mut [(Place, Mapped)], pages: u64, is_it: impl Fn(Place) -> b
 
 /// Pages of files and of shared memory that a process has, as the kernel counts them all the time.
 fn shared_pages(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let text = proc::text(pid, "statm").unwrap_or_default();
     text.split_whitespace().nth(2).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 

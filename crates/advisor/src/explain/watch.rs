@@ -6,7 +6,6 @@
 
 use std::{
     ffi::OsString,
-    fs,
     io::{self, IsTerminal},
     process::Command,
     time::Duration,
@@ -16,6 +15,7 @@ use pagelab_record::walks::Looks;
 use pagelab_sys::{
     SysError,
     counts::perf::Told,
+    machine::proc::threads,
     process::{
         forget_interrupts, interrupted,
         launch::{Ended, Other, Running, Waiting},
@@ -283,8 +283,5 @@ fn process(pid: u32, at_most: Duration, wish: Wish) -> Result<Watched, Blocked> 
 }
 
 fn threads_of(pid: u32) -> Vec<u32> {
-    let listed = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let threads = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let threads: Vec<u32> = threads.collect();
-    if threads.is_empty() { vec![pid] } else { threads }
+    threads(pid).ok().filter(|threads| !threads.is_empty()).unwrap_or_else(|| vec![pid])
 }

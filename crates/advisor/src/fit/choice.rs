@@ -5,6 +5,8 @@
 //! would be the least that any choice can do: so the bound is told with the choice. What comes is
 //! less than what is promised now and then, so whatever else fits into little memory is taken too.
 
+use pagelab_record::units::whole;
+
 /// What a unit promises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Promise {
@@ -74,8 +76,7 @@ pub fn choose(promises: &[Promise], share: f64) -> Choice {
         }
     }
     chosen.sort_unstable();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "of bytes")]
-    Choice { chosen, gains, bound: bound.floor() as u64 }
+    Choice { chosen, gains, bound: whole(bound.floor()) }
 }
 
 #[cfg(test)]

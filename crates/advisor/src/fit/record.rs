@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 
 use pagelab_record::{
-    Case, Column, Measured, Outcome, Record, Table,
+    Case, Measured, Outcome, Record, Table,
     stats::Samples,
+    units::whole,
     vocabulary::{
         arm, series, tried,
         workload::{LATENCY, UNITS},
@@ -49,19 +50,12 @@ fn table(nth: usize, name: &str, unit: &Unit) -> Table {
         How::Asked(Way::Malloc) => tried::ALLOCATED,
     };
     let row = [key, way, bytes, areas, faults, saved, huge, extra, 0, 0, 0];
-    let column = |(name, unit): (&str, &str)| Column { name: name.into(), unit: unit.into() };
-    Table {
-        name: format!("{}{nth}/{name}", tried::UNIT),
-        columns: tried::UNIT_COLUMNS.map(column).into(),
-        rows: vec![row.map(|cell| i64::try_from(cell).unwrap_or(i64::MAX)).into()],
-    }
+    Table::new(format!("{}{nth}/{name}", tried::UNIT), tried::UNIT_COLUMNS, [row])
 }
 
 /// A number of a unit, by the name of its column.
 fn cell(table: &Table, name: &str) -> u64 {
-    let at = table.columns.iter().position(|column| column.name == name);
-    let cell = at.and_then(|at| table.rows.first()?.get(at)).copied().unwrap_or(0);
-    u64::try_from(cell).unwrap_or(0)
+    table.cell(name).map_or(0, |cell| u64::try_from(cell).unwrap_or(0))
 }
 
 fn is_unit(table: &Table) -> bool {
@@ -96,7 +90,7 @@ pub struct Chosen {
 impl Chosen {
     /// Those that a column of a record marks.
     pub fn of(record: &Record, column: &str) -> Self {
-        let Outcome::Measured(measured) = &record.outcome else { return Self::default() };
+        let Some(measured) = record.measured() else { return Self::default() };
         let mut chosen = Self::default();
         for table in measured.tables.iter().filter(|table| is_unit(table)) {
             if cell(table, column) == 0 {
@@ -149,16 +143,15 @@ pub fn chosen(record: &Record, records: &[Record]) -> Result<Record, String> {
             ("gains", i64::from(choice.gains.contains(&nth))),
         ];
         for (name, value) in marks {
-            let at = unit.columns.iter().position(|column| column.name == name);
+            let at = unit.index(name);
             if let Some(cell) = at.and_then(|at| unit.rows.first_mut()?.get_mut(at)) {
                 *cell = value;
             }
         }
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a price")]
     let counters = [
-        (tried::BASE_FAULT, base_ns.round() as u64),
-        (tried::HUGE_FAULT, huge_ns.round() as u64),
+        (tried::BASE_FAULT, whole(base_ns.round())),
+        (tried::HUGE_FAULT, whole(huge_ns.round())),
         (tried::EXTRA_BOUND, choice.bound),
     ];
     measured.counters.extend(counters.map(|(name, count)| (name.to_owned(), count)));

@@ -161,7 +161,7 @@ impl Attached {
     /// Anonymous bytes in huge pages.
     fn huge(&self) -> u64 {
         let all = self.processes().into_iter().filter_map(maps::rollup);
-        all.map(|holding| holding.anonymous_huge).sum()
+        all.map(|holding| holding.kinds()[0]).sum()
     }
 
     /// What it and what it started have spent; who has ended is not among them.

@@ -78,33 +78,6 @@ pub struct Climb<'k> {
     settings: Settings,
 }
 
-/// What the user asked.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// What the order is drawn from.
-    pub seed: u64,
-    /// A difference of less is none.
-    pub delta: f64,
-    /// Rounds at most.
-    pub rounds: u32,
-    /// Rounds before a verdict ends it.
-    pub min_rounds: u32,
-    /// Nanoseconds that all of it may take; without, the finalists are looked at once in any case.
-    pub budget_ns: Option<u64>,
-    /// Rungs that were asked for by name.
-    pub named: Vec<String>,
-    /// What is done around every run.
-    pub around: Around,
-    /// Bytes that it may hold, in a memory cgroup of its own.
-    pub limit: Option<u64>,
-    /// Whether free memory is broken up before each run.
-    pub fragmented: bool,
-    /// Whether its output has to be that of the first run on every rung.
-    pub same_output: bool,
-    /// The exit code of the program where all is well; not of a server, which is ended.
-    pub exit: u64,
-}
-
 /// What is told of the way.
 #[derive(Debug)]
 pub enum Step<'s> {
@@ -177,7 +150,8 @@ impl<'k> Climb<'k> {
         program: Program,
         offers: Vec<(Offer, Streams)>,
         knobs: Option<&'k Knobs>,
-        asked: &Asked,
+        asked: &asked::Try,
+        around: Around,
     ) -> io::Result<Self> {
         let rung = |(offer, streams)| Rung { offer, streams, tally: Tally::default() };
         let mut rungs: Vec<Rung> = offers.into_iter().map(rung).collect();
@@ -192,25 +166,24 @@ impl<'k> Climb<'k> {
             }
         }
         let active = (0..rungs.len()).collect();
-        let Asked { seed, delta, rounds, ref named, .. } = *asked;
-        let (named, around) = (named.clone(), asked.around.clone());
+        let asked::Around { limit, fragmented, same_output, exit, .. } = asked.around;
         let minder = Minder::start()?;
         let planner = Planner::new(asked.budget_ns, rungs.len());
         Ok(Self {
             program,
             rungs,
             knobs,
-            named,
+            named: asked.named.clone(),
             facts: None,
             around,
-            limit: asked.limit,
-            fragments: if asked.fragmented { held::fragments() } else { Vec::new() },
-            same_output: asked.same_output,
-            exit: asked.exit,
+            limit,
+            fragments: if fragmented { held::fragments() } else { Vec::new() },
+            same_output,
+            exit: exit.into(),
             minder,
-            seed,
-            delta,
-            rounds,
+            seed: asked.seed,
+            delta: f64::from(asked.delta_ppm) / 1e6,
+            rounds: asked.rounds,
             least: asked.min_rounds,
             looks: 0,
             planner,

@@ -8,6 +8,8 @@
 
 use std::fs;
 
+use pagelab_sys::machine::proc::Stat;
+
 /// Whether a process was started with the variables of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
@@ -51,11 +53,9 @@ impl Reached {
 /// Whether the kernel has placed the environment of a process, which may be empty: `env_end` of
 /// `/proc/PID/stat` (Linux 3.5).
 fn is_set_up(pid: u32) -> bool {
-    /// Its place behind the name: field 51 of proc(5).
-    const ENV_END: usize = 48;
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields = text.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-    fields.split_whitespace().nth(ENV_END).is_some_and(|end| end != "0")
+    /// Its number in proc(5).
+    const ENV_END: usize = 51;
+    Stat::of(pid).and_then(|stat| stat.number(ENV_END)).is_some_and(|end| end != 0)
 }
 
 /// Whether an entry is as `execve` was given it.
@@ -194,9 +194,8 @@ mod tests {
     #[test]
     fn a_process_that_ended_says_nothing() {
         let mut child = Command::new("true").env_clear().spawn().unwrap();
-        let stat = format!("/proc/{}/stat", child.id());
         // It is kept as a zombie until it is waited for.
-        while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        while Stat::of(child.id()).unwrap().state() != Some('Z') {
             std::thread::yield_now();
         }
         assert_eq!(Reached::of(child.id(), &wanted(&[("NAME", "1")])), Reached::Unknown);

@@ -4,16 +4,16 @@
 //! all together, or the rung is skipped with what is missing. Free memory that is broken up stays
 //! so from run to run.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use pagelab_bench::{Error, PageSize};
-use pagelab_record::{Outcome, units::display_bytes};
+use pagelab_record::{
+    Outcome,
+    units::{display_bytes, whole},
+};
 use pagelab_sys::{
     knobs::{Belonging, BelongingGuard, KnobError, KnobGuard, Knobs, MemoryGroup, Obtained},
-    machine::{Topology, selected},
+    machine::{Topology, Tree},
 };
 use pagelab_workloads::fault::BrokenUp;
 
@@ -60,9 +60,8 @@ fn settings<'k>(
     let mut settings = start.settings.clone();
     let mut wanted = None;
     if let Some((size, path)) = &start.pool {
-        let held = read(path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-        let bytes = ((peak as f64 * POOL_MARGIN) as u64).saturating_add(POOL_SPARE);
+        let held = Tree::machine().number::<u64>(path).unwrap_or(0);
+        let bytes = whole(peak as f64 * POOL_MARGIN).saturating_add(POOL_SPARE);
         // The kernel would give the pool all that there is: a program may map far more than that.
         if bytes > Topology::machine().memory_budget().bytes {
             let need = format!("{} of free memory for the pool", display_bytes(bytes as f64));
@@ -84,7 +83,7 @@ fn settings<'k>(
     let guards: Result<Vec<_>, KnobError> = settings.iter().map(set).collect();
     let guards = guards.map_err(|error| skipped(error.to_string(), "pagelab doctor"))?;
     if let Some((path, pages)) = wanted {
-        let found = read(&path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let found = Tree::machine().number::<u64>(&path).unwrap_or(0);
         if found < pages {
             let need = format!("{pages} pages in {}: the kernel found {found}", path.display());
             return Err(skipped(need, "echo 1 | sudo tee /proc/sys/vm/compact_memory"));
@@ -104,13 +103,10 @@ fn group(knobs: Option<&Knobs>, limit: Option<u64>) -> Result<Option<BelongingGu
 
 /// The settings of a rung that hold something else.
 pub(super) fn wrong(start: &Start) -> Vec<String> {
-    let is_wrong =
-        |(path, value): &&(PathBuf, String)| read(path).map_or(true, |found| found != *value);
+    let is_wrong = |(path, value): &&(PathBuf, String)| {
+        Tree::machine().choice(path).is_none_or(|found| found != *value)
+    };
     start.settings.iter().filter(is_wrong).map(|(path, _)| path.display().to_string()).collect()
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    Ok(selected(&fs::read_to_string(path)?).to_owned())
 }
 
 /// The free memory of every node, to be broken up.

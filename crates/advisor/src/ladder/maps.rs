@@ -1,67 +1,58 @@
 //! What `/proc` says of a process's memory, as numbers.
 //!
-//! The one idea: lines of `status`, `smaps` and `maps` in, bytes by kind out; what the kernel
-//! writes is taken as it comes, and a map that never ends is read up to a bound.
+//! The one idea: fields of `status`, `smaps` and `maps` in, bytes by kind out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{BufRead, BufReader, Read},
     ops::Range,
 };
 
-use pagelab_sys::process::preload::PACKAGE;
+use pagelab_sys::{
+    machine::proc::{self, Mapping},
+    process::preload::PACKAGE,
+};
 
-/// Bytes that are read of a map, at most: 100,000 mappings.
-const MAP_BYTES: u64 = 96 << 20;
 /// What a mapping without a name is called.
 const ANONYMOUS: &str = "anonymous";
 /// Mappings that are told one by one.
 const MAPPINGS: usize = 24;
 
-/// What processes hold, in bytes.
+/// What processes hold in pages larger than the base page, in bytes, by [`Holding::KINDS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Holding {
-    /// Anonymous, in pages that a PMD maps.
-    pub anonymous_huge: u64,
-    /// Shared memory, likewise.
-    pub shared_huge: u64,
-    /// Files, likewise.
-    pub file_huge: u64,
-    /// Of hugetlb pools.
-    pub hugetlb: u64,
-}
+pub struct Holding([u64; 4]);
 
 impl Holding {
-    /// The kinds, as a table names them.
+    /// The kinds, as a table names them: what a PMD maps of anonymous memory, of shared memory and
+    /// of files, and what is of hugetlb pools.
     pub const KINDS: [&str; 4] = ["anonymous_huge", "shared_huge", "file_huge", "hugetlb"];
 
     /// By kind.
     pub fn kinds(&self) -> [u64; 4] {
-        [self.anonymous_huge, self.shared_huge, self.file_huge, self.hugetlb]
+        self.0
     }
 
     /// All that is in pages larger than the base page, as far as page tables say.
     pub fn large(&self) -> u64 {
-        self.kinds().iter().sum()
+        self.0.iter().sum()
     }
 
     fn add(&mut self, field: &str, bytes: u64) {
-        match field {
-            "AnonHugePages" => self.anonymous_huge += bytes,
-            "ShmemPmdMapped" => self.shared_huge += bytes,
-            "FilePmdMapped" => self.file_huge += bytes,
-            "Shared_Hugetlb" | "Private_Hugetlb" => self.hugetlb += bytes,
-            _ => (),
-        }
+        let kind = match field {
+            "AnonHugePages" => 0,
+            "ShmemPmdMapped" => 1,
+            "FilePmdMapped" => 2,
+            "Shared_Hugetlb" | "Private_Hugetlb" => 3,
+            _ => return,
+        };
+        self.0[kind] += bytes;
     }
 
     /// The sum.
     pub fn join(&mut self, other: Self) {
-        self.anonymous_huge += other.anonymous_huge;
-        self.shared_huge += other.shared_huge;
-        self.file_huge += other.file_huge;
-        self.hugetlb += other.hugetlb;
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum += more;
+        }
     }
 }
 
@@ -79,10 +70,10 @@ pub struct Weight {
 impl Weight {
     /// `None` of one that is ending.
     pub fn of(pid: u32) -> Option<Self> {
-        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let text = proc::text(pid, "status").ok()?;
         let mut weight = Self::default();
         let mut is_told = false;
-        for (name, bytes) in text.lines().filter_map(field) {
+        for (name, bytes) in proc::sizes(&text) {
             match name {
                 "RssAnon" => weight.anonymous = bytes,
                 "RssFile" => weight.file = bytes,
@@ -127,38 +118,27 @@ pub fn is_fuller(one: &Mappings, other: &Mappings) -> bool {
 
 /// Where a process has anonymous memory that it may write.
 pub fn anonymous(pid: u32) -> Vec<Range<u64>> {
-    ranges(pid, |access, name| access.starts_with("rw") && (name.is_empty() || name == "[heap]"))
+    ranges(pid, |one| one.rights.starts_with("rw") && ["", "[heap]"].contains(&one.name))
 }
 
 /// Where a process has private memory that is no file's, with the name of each mapping as
 /// [`mappings`] has it: what folios are looked for in.
 pub fn private(pid: u32) -> Vec<(Range<u64>, String)> {
-    found(pid, |range, access, name| {
-        let is_private = name.is_empty() || ["[heap]", "[stack]"].contains(&name);
-        let name = if name.is_empty() { ANONYMOUS } else { name };
-        (is_private && access.starts_with("rw")).then(|| (range, name.to_owned()))
-    })
+    let text = proc::text(pid, "maps").unwrap_or_default();
+    let private = proc::mappings(&text).filter(|one| {
+        one.rights.starts_with("rw") && ["", "[heap]", "[stack]"].contains(&one.name)
+    });
+    private.map(|one| (one.range.clone(), called(&one))).collect()
 }
 
 /// Where a process has code of files.
 pub fn code(pid: u32) -> Vec<Range<u64>> {
-    ranges(pid, |access, name| access.contains('x') && name.starts_with('/'))
+    ranges(pid, |one| one.may('x') && one.name.starts_with('/'))
 }
 
-fn ranges(pid: u32, fits: impl Fn(&str, &str) -> bool) -> Vec<Range<u64>> {
-    found(pid, |range, access, name| fits(access, name).then_some(range))
-}
-
-/// What is found in the lines of `/proc/PID/maps`: a range, its access and its name.
-fn found<T>(pid: u32, of: impl Fn(Range<u64>, &str, &str) -> Option<T>) -> Vec<T> {
-    let Ok(file) = fs::File::open(format!("/proc/{pid}/maps")) else { return Vec::new() };
-    let lines = BufReader::new(file.take(MAP_BYTES)).split(b'\n').map_while(Result::ok);
-    let found = lines.filter_map(|line| {
-        let line = String::from_utf8_lossy(&line);
-        let (low, high, access, name) = parts(&line)?;
-        of(low..high, access, &name)
-    });
-    found.collect()
+fn ranges(pid: u32, fits: impl Fn(&Mapping<'_>) -> bool) -> Vec<Range<u64>> {
+    let text = proc::text(pid, "maps").unwrap_or_default();
+    proc::mappings(&text).filter(fits).map(|one| one.range).collect()
 }
 
 /// Whether our library is among the mappings of a process.
@@ -176,19 +156,19 @@ pub enum Library {
 /// Whether our library is among the mappings of a process; `None` where nobody may look, or it is
 /// ending.
 pub fn library(pid: u32) -> Option<Library> {
-    let files = found(pid, |_, access, name| {
-        name.starts_with('/').then(|| (access.contains('x'), name.to_owned()))
-    });
+    let text = proc::text(pid, "maps").ok()?;
+    let files = proc::mappings(&text).filter(|one| one.name.starts_with('/'));
+    let files: Vec<_> = files.map(|one| (one.may('x'), one.name)).collect();
     let ours = fs::read_link("/proc/self/exe").unwrap_or_default();
     let is_ours = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == ours);
     in_files(&files, is_ours)
 }
 
 /// The same of the mappings of files of a process, each with whether it is code.
-fn in_files(files: &[(bool, String)], is_ours: bool) -> Option<Library> {
+fn in_files(files: &[(bool, &str)], is_ours: bool) -> Option<Library> {
     let file = format!("/lib{}.so", PACKAGE.replace('-', "_"));
     let code: BTreeSet<&str> =
-        files.iter().filter(|(is_code, _)| *is_code).map(|(_, name)| name.as_str()).collect();
+        files.iter().filter(|(is_code, _)| *is_code).map(|(_, name)| *name).collect();
     if code.is_empty() {
         return None;
     }
@@ -201,91 +181,63 @@ fn in_files(files: &[(bool, String)], is_ours: bool) -> Option<Library> {
 
 /// Whether a process has memory still: not one that is ending.
 pub fn is_there(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|text| !text.starts_with("0 "))
+    proc::text(pid, "statm").is_ok_and(|text| !text.starts_with("0 "))
 }
 
 /// What a process holds by page size; `None` where nobody may look, or it is ending.
 pub fn rollup(pid: u32) -> Option<Holding> {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let text = proc::text(pid, "smaps_rollup").ok()?;
     let mut holding = Holding::default();
     let mut is_told = false;
-    for (field, bytes) in text.lines().filter_map(field) {
+    for (field, bytes) in proc::sizes(&text) {
         holding.add(field, bytes);
         is_told = true;
     }
     is_told.then_some(holding)
 }
 
-/// A line of `smaps` that has a number of KiB.
-fn field(line: &str) -> Option<(&str, u64)> {
-    let (name, rest) = line.split_once(':')?;
-    let kib: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some((name, kib.checked_mul(1024)?))
-}
-
 /// What a process holds by page size, and its heaviest mappings by name; `None` where nobody may
 /// look, or it is ending.
-pub fn mappings(pid: u32) -> Option<(Holding, BTreeMap<String, Mapped>)> {
-    let file = fs::File::open(format!("/proc/{pid}/smaps")).ok()?;
-    let (holding, all) = read_smaps(BufReader::new(file.take(MAP_BYTES)));
+pub fn mappings(pid: u32) -> Option<(Holding, Mappings)> {
+    let (holding, all) = read_smaps(&proc::text(pid, "smaps").ok()?);
     (!all.is_empty()).then(|| (holding, heaviest(all)))
 }
 
-fn read_smaps(text: impl BufRead) -> (Holding, BTreeMap<String, Mapped>) {
-    let mut all: BTreeMap<String, Mapped> = BTreeMap::new();
-    let mut holding = Holding::default();
-    let mut name = String::new();
-    let mut size = 0;
-    for line in text.split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        if let Some(header) = header(&line) {
-            name = header;
-            continue;
-        }
-        let mapped = all.entry(name.clone()).or_default();
-        if line.strip_prefix("THPeligible:").is_some_and(|word| word.trim() == "1") {
-            mapped.eligible += size;
-        }
-        let Some((field, bytes)) = field(&line) else { continue };
-        holding.add(field, bytes);
-        match field {
-            "Size" => {
-                size = bytes;
-                mapped.size += bytes;
+fn read_smaps(text: &str) -> (Holding, Mappings) {
+    let (mut holding, mut all) = (Holding::default(), Mappings::new());
+    for one in proc::mappings(text) {
+        let name = called(&one);
+        let is_file_code = one.may('x') && name.starts_with('/');
+        let name = if is_file_code { format!("{name} (code)") } else { name };
+        let mapped = all.entry(name).or_default();
+        let is_eligible = one.has("THPeligible", "1");
+        for (field, bytes) in one.sizes() {
+            holding.add(field, bytes);
+            match field {
+                "Size" => {
+                    mapped.size += bytes;
+                    mapped.eligible += if is_eligible { bytes } else { 0 };
+                }
+                "Rss" => mapped.resident += bytes,
+                "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapped.large += bytes,
+                "Shared_Hugetlb" | "Private_Hugetlb" => {
+                    mapped.large += bytes;
+                    mapped.resident += bytes;
+                }
+                _ => (),
             }
-            "Rss" => mapped.resident += bytes,
-            "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapped.large += bytes,
-            "Shared_Hugetlb" | "Private_Hugetlb" => {
-                mapped.large += bytes;
-                mapped.resident += bytes;
-            }
-            _ => (),
         }
     }
     (holding, all)
 }
 
-/// The first line of a mapping: its ends, how it may be accessed, and its name.
-fn parts(line: &str) -> Option<(u64, u64, &str, String)> {
-    let (range, rest) = line.split_once(' ')?;
-    let (low, high) = range.split_once('-')?;
-    let [low, high] = [low, high].map(|word| u64::from_str_radix(word, 16).ok());
-    let mut words = rest.split_whitespace();
-    let access = words.next()?;
-    // Offset, device and inode; the name has the rest, with its blanks.
-    Some((low?, high?, access, words.skip(3).collect::<Vec<_>>().join(" ")))
-}
-
-/// What a mapping is called by its first line: its file, what the kernel calls it, or `anonymous`.
-fn header(line: &str) -> Option<String> {
-    let (_, _, access, name) = parts(line)?;
-    let name = if name.is_empty() { ANONYMOUS.to_owned() } else { name };
-    let is_code = access.contains('x');
-    Some(if is_code && name.starts_with('/') { format!("{name} (code)") } else { name })
+/// What a mapping is called: its file, what the kernel calls it, or `anonymous`.
+fn called(mapping: &Mapping<'_>) -> String {
+    if mapping.name.is_empty() { ANONYMOUS.to_owned() } else { mapping.name.to_owned() }
 }
 
 /// The heaviest, and the others as one.
-fn heaviest(all: BTreeMap<String, Mapped>) -> BTreeMap<String, Mapped> {
+fn heaviest(all: Mappings) -> Mappings {
     let mut sorted: Vec<(String, Mapped)> = all.into_iter().collect();
     sorted.sort_by_key(|(_, mapped)| std::cmp::Reverse(mapped.resident));
     let mut others = Mapped::default();
@@ -338,7 +290,7 @@ THPeligible:           0
 
     #[test]
     fn mappings_are_told_by_name_with_what_they_hold() {
-        let (_, all) = read_smaps(SMAPS.as_bytes());
+        let (_, all) = read_smaps(SMAPS);
         let mib = |mapped: &Mapped| {
             [mapped.size, mapped.resident, mapped.large, mapped.eligible].map(|n| n >> 20)
         };
@@ -354,20 +306,15 @@ THPeligible:           0
 
     #[test]
     fn what_is_held_is_counted_once() {
-        let (holding, _) = read_smaps(SMAPS.as_bytes());
-        let expected = Holding {
-            anonymous_huge: 30 << 20,
-            shared_huge: 0,
-            file_huge: 2 << 20,
-            hugetlb: 4 << 20,
-        };
+        let (holding, _) = read_smaps(SMAPS);
+        let expected = Holding([30 << 20, 0, 2 << 20, 4 << 20]);
         assert_eq!((holding, holding.large() >> 20), (expected, 36));
     }
 
     #[test]
     fn a_library_may_still_come_while_only_the_loader_is_there() {
         let of = |names: &[&str]| {
-            let files: Vec<_> = names.iter().map(|name| (true, (*name).to_owned())).collect();
+            let files: Vec<_> = names.iter().map(|name| (true, *name)).collect();
             in_files(&files, false)
         };
         assert_eq!(of(&[]), None);
@@ -376,9 +323,9 @@ THPeligible:           0
         assert_eq!(of(&["/a", "/ld.so", "/libc.so"]), Some(Library::Missing));
         assert_eq!(of(&["/static"]), Some(Library::Missing));
         // Mapped, but not its code yet.
-        let begun = [(true, "/a".to_owned()), (false, "/x/libpagelab_preload.so".to_owned())];
+        let begun = [(true, "/a"), (false, "/x/libpagelab_preload.so")];
         assert_eq!(in_files(&begun, false), Some(Library::There));
-        let forked = ["/pagelab", "/ld.so", "/libc.so"].map(|name| (true, name.to_owned()));
+        let forked = ["/pagelab", "/ld.so", "/libc.so"].map(|name| (true, name));
         assert_eq!(in_files(&forked, true), Some(Library::NotYet));
     }
 

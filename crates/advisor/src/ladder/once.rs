@@ -9,6 +9,7 @@ use std::{ffi::OsString, os::unix::process::CommandExt, process::Command};
 use pagelab_sys::{
     counts::Counters,
     knobs::MemoryGroup,
+    machine::{Tree, proc::in_use},
     process::{
         CounterPage,
         launch::{Before, Ended, Waiting},
@@ -235,8 +236,7 @@ impl Run<'_> {
 /// Whether the machine swaps: pages that seem idle for a moment may be swapped out, which nobody
 /// asked for.
 fn swaps() -> bool {
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    swaps.lines().count() > 1
+    !in_use(&Tree::machine()).is_empty()
 }
 
 /// A program that takes so many times as long as at first, and a minute, does not end.

@@ -15,8 +15,8 @@ pub(super) fn tally(record: &Record) -> (Tally, u32) {
         Outcome::Measured(measured) => measured,
         outcome => return (Tally { settled: Some(outcome.clone()), ..Tally::default() }, 0),
     };
-    let looks = measured.counters.get(tried::LOOKS).copied().unwrap_or(0);
-    let table = |name: &str| measured.tables.iter().find(|table| table.name == name);
+    let looks = measured.counter(tried::LOOKS).unwrap_or(0);
+    let table = |name: &str| measured.table(name);
     let tally = Tally {
         elapsed_ns: by_round(measured, |s| s.name == tried::ELAPSED && s.clock == Clock::Wall),
         goal: goal(measured),
@@ -24,7 +24,7 @@ pub(super) fn tally(record: &Record) -> (Tally, u32) {
         pages: table(tried::PAGES).map_or_else(Vec::new, |table| table.rows.clone()),
         mappings: measured.tables.iter().filter_map(mapping).collect::<BTreeMap<_, _>>(),
         witness: measured.witness.clone(),
-        digest: measured.counters.get(tried::OUTPUT_DIGEST).copied(),
+        digest: measured.counter(tried::OUTPUT_DIGEST),
         counters: measured.counters.clone(),
         ..Tally::default()
     };

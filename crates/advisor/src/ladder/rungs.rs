@@ -16,7 +16,7 @@ mod own;
 mod preload;
 mod segment;
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use pagelab_record::{
     asked::{Lack, Own, Reach, Rung},
@@ -28,7 +28,7 @@ use pagelab_record::{
 use pagelab_sys::{
     files::beside,
     machine::{
-        Tree, rights, selected,
+        Tree, rights,
         thp::{HugePages, Policy},
     },
     process::preload::PACKAGE,
@@ -286,8 +286,7 @@ fn admitting(ground: &Ground<'_>) -> Result<Vec<(PathBuf, String)>, Lack> {
 fn policy(ground: &Ground<'_>, pmd: u64, word: &str) -> Vec<(PathBuf, String)> {
     let global = ground.pages.global_path();
     let own = ground.pages.enabled_path(pmd).filter(|own| *own != global);
-    let inherits =
-        |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| selected(&text) == "inherit");
+    let inherits = |path: &PathBuf| Tree::machine().choice(path).as_deref() == Some("inherit");
     let own = own.filter(|own| !inherits(own)).map(|own| (own, "inherit".to_owned()));
     own.into_iter().chain([(global, word.to_owned())]).collect()
 }

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use pagelab_record::{
-    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
+    Case, Claim, Clock, Data, Measured, Outcome, Record, Series, Signed, Table, Unit,
     asked::Rung,
+    units::whole,
     verdict::Better,
     vocabulary::{Check, tried},
 };
@@ -162,7 +163,7 @@ impl Tally {
         let others = others.map(|(name, unit, n)| series(name, round, Clock::Wall, unit, n));
         self.series.extend(others);
         let row = [u64::from(round)].into_iter().chain(seen.most);
-        self.pages.push(row.map(number).collect());
+        self.pages.push(row.map(Signed::signed).collect());
         if is_fuller(&seen.mappings, &self.mappings) {
             self.mappings.clone_from(&seen.mappings);
         }
@@ -183,7 +184,7 @@ impl Tally {
     fn claim(&mut self, offer: &Offer, once: &Once) {
         let seen = &once.seen;
         let mut claim = |check: Check, observed: u64| {
-            Claim::check(check, tried::ARM, 0, number(observed), 0).fold_into(&mut self.witness);
+            Claim::check(check, tried::ARM, 0, observed.signed(), 0).fold_into(&mut self.witness);
         };
         if offer.start.thp.is_some() {
             claim(Check::PolicyInForce, seen.other_policy.len() as u64);
@@ -260,11 +261,7 @@ impl Tally {
         counters.extend(self.digest.map(|digest| (tried::OUTPUT_DIGEST.to_owned(), digest)));
         let columns = [("round", "count")].into_iter();
         let columns = columns.chain(Holding::KINDS.map(|kind| (kind, "bytes")));
-        let pages = Table {
-            name: tried::PAGES.to_owned(),
-            columns: columns.map(column).collect(),
-            rows: self.pages.clone(),
-        };
+        let pages = Table::new(tried::PAGES, columns, self.pages.iter().cloned());
         let tables = [pages].into_iter().chain(self.mappings.iter().map(mapping)).collect();
         Measured {
             series: self.series.clone(),
@@ -317,13 +314,8 @@ fn scored(score: &Score, round: u32, said: f64) -> Series {
         Better::Less => tried::LESS,
     };
     let name = format!("{}{way}/{}", tried::SCORE, score.name);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
-    let thousandths = (said * 1000.0).round() as u64;
+    let thousandths = whole((said * 1000.0).round());
     Series { ops: 1000, ..series(&name, round, Clock::Wall, Unit::Count, thousandths.max(1)) }
-}
-
-fn column((name, unit): (&str, &str)) -> Column {
-    Column { name: name.to_owned(), unit: unit.to_owned() }
 }
 
 fn mapping((name, mapped): (&String, &Mapped)) -> Table {
@@ -333,13 +325,6 @@ fn mapping((name, mapped): (&String, &Mapped)) -> Table {
         ("large", mapped.large),
         ("eligible", mapped.eligible),
     ];
-    Table {
-        name: format!("{}{name}", tried::MAPPING),
-        columns: cells.iter().map(|(name, _)| column((name, "bytes"))).collect(),
-        rows: vec![cells.iter().map(|(_, bytes)| number(*bytes)).collect()],
-    }
-}
-
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+    let columns = cells.map(|(name, _)| (name, "bytes"));
+    Table::new(format!("{}{name}", tried::MAPPING), columns, [cells.map(|(_, bytes)| bytes)])
 }

@@ -7,11 +7,11 @@
 //! 2 alone it never marks what lies in the top tier, which would look idle there and be demoted:
 //! bit 0 must be set, too.
 
-use std::{fs, ops::Range};
+use std::ops::Range;
 
 use pagelab_sys::{
     counts::perf::{Body, Callers, Event, Plan, Session, Source, Target, When},
-    machine::Tree,
+    machine::{Tree, proc},
     memory::{Stretch, Walk},
 };
 
@@ -55,20 +55,13 @@ pub(super) fn open(_: &Tree, pid: u32) -> Box<dyn Pages> {
 
 /// How often the kernel has marked the whole memory of a process.
 fn passes(pid: u32) -> Option<u64> {
-    passes_in(&fs::read_to_string(format!("/proc/{pid}/sched")).ok()?)
-}
-
-fn passes_in(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.starts_with("mm->numa_scan_seq"))?;
-    line.split(':').nth(1)?.trim().parse().ok()
+    Tree::machine().field_number(format!("proc/{pid}/sched"), "mm->numa_scan_seq")
 }
 
 impl HintFaults {
     fn begin(&self) -> Result<Session, Refused> {
         let refused = |why| Refused::of(self.pid, why);
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).map_err(refused)?;
-        let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-        let threads = tasks.filter_map(|entry| number(entry.ok()?)).collect();
+        let threads = proc::threads(self.pid).map_err(refused)?;
         let faults = Source {
             when: When::Always,
             event: Event::MinorFaults,
@@ -132,15 +125,6 @@ impl Pages for HintFaults {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn passes_of_the_kernel_are_read_where_they_are_told() {
-        let text = "cat (7, #threads: 1)\n-----\nse.exec_start   :  1.5\n\
-            mm->numa_scan_seq                            :                   12\n";
-        assert_eq!(passes_in(text), Some(12));
-        assert_eq!(passes_in("mm->numa_scan_seq\n"), None);
-        assert_eq!(passes_in(""), None);
-    }
 
     #[test]
     fn what_a_machine_lacks_is_said() {

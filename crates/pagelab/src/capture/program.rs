@@ -46,15 +46,14 @@ impl Program {
         sysroot: Option<&PathBuf>,
         command: &str,
     ) -> Result<Self, Failure> {
-        let path = in_path(name).ok_or_else(|| {
-            Failure::usage_text(format!("there is no program {}", name.to_string_lossy()))
-        })?;
+        let path = in_path(name)
+            .ok_or_else(|| usage!("there is no program {}", name.to_string_lossy()))?;
         let sysroot = sysroot.cloned().or_else(|| env::var_os(SYSROOT).map(PathBuf::from));
         let shown = path.display();
         let mut file = File::open(&path)
             .with_context(|| format!("cannot read {shown}"))
             .map_err(Failure::usage)?;
-        let refused = |why: String| Failure::usage_text(format!("{shown} {why}"));
+        let refused = |why: String| usage!("{shown} {why}");
         if let Some(interpreter) = interpreter(&mut file) {
             return Err(refused(format!(
                 "is a script: capture what runs it: {command} -- {interpreter} {shown}"

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use pagelab_sys::files::beside::library;
 
 use super::program::executables;
@@ -45,5 +45,5 @@ pub(super) fn plugin() -> Result<PathBuf, Failure> {
 }
 
 fn lacks(what: &str, cure: &str) -> Failure {
-    Failure::host(anyhow!("this host lacks {what}: {cure}"))
+    host!("this host lacks {what}: {cure}")
 }

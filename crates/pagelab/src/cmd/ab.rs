@@ -46,7 +46,7 @@ pub(super) fn runner(
 ) -> Result<Runner, Failure> {
     let mut runner = settings::runner(run, &plan.cases, patience)?;
     for arm in &ab.arms {
-        let refused = |why| Failure::host(anyhow::anyhow!("--ab {}: {why}", arm.name));
+        let refused = |why| host!("--ab {}: {why}", arm.name);
         runner.try_out(arm, &plan.cases).map_err(refused)?;
     }
     Ok(runner)
@@ -135,7 +135,7 @@ pub(super) fn execute(
     let (header, records) = (run.header.clone(), run.records.clone());
     let done = run.conclude(end)?;
     let drawn = compared(&header, records, &asked, |found| found.terminal(output::style()));
-    output::drawn(&drawn.map_err(Failure::usage_text)?)?;
+    output::drawn(&drawn?)?;
     done.tell();
     Ok(done.exit)
 }

@@ -11,7 +11,10 @@ use pagelab_bench::{
     plan::{Plan, Planned},
     runner::{Came, Runner},
 };
-use pagelab_record::{Asked, units::parse_bytes};
+use pagelab_record::{
+    Asked,
+    units::{parse_bytes, whole},
+};
 use pagelab_sys::{
     process::{catch_interrupts, interrupted},
     time::monotonic_raw_ns,
@@ -90,8 +93,7 @@ impl Run for Advise {
         let mut run = session::Run::start(&place, header)?;
         catch_interrupts();
         let mut end = Exit::Good;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
-        let budget_ns = ((question.budget_s * 1e9) as u64).saturating_sub(WRITING_NS);
+        let budget_ns = whole(question.budget_s * 1e9).saturating_sub(WRITING_NS);
         let passed = || monotonic_raw_ns() - start;
         let for_clear = if clear.is_some() { budget_ns / CLEAR_SHARE } else { 0 };
         let begun = passed();
@@ -141,8 +143,8 @@ impl Run for Advise {
 
 fn refused(why: Refused) -> Failure {
     match why {
-        Refused::Host(why) => Failure::host(anyhow::anyhow!(why)),
-        Refused::Question(why) => Failure::usage_text(why),
+        Refused::Host(why) => host!(why),
+        Refused::Question(why) => Failure::from(why),
     }
 }
 

@@ -11,7 +11,7 @@ use pagelab_bench::{
     runner::Runner,
     suite::{Entry, Suite},
 };
-use pagelab_record::{Outcome, Record};
+use pagelab_record::{Claim, Outcome, Record};
 use pagelab_workloads::WORKLOADS;
 
 use crate::{
@@ -50,8 +50,7 @@ impl Run for Check {
             &smallest(&self.workloads),
             self.clock.choice(),
             self.method.overrides(),
-        )
-        .map_err(Failure::usage_text)?;
+        )?;
         if self.dry.dry_run {
             for planned in &plan.cases {
                 output::result(&format!("{}\n", progress::brief(planned)))?;
@@ -178,15 +177,11 @@ const NOT_OK: &str = "not ok";
 /// The word, and what there is to say, of each outcome.
 fn verdict(outcome: &Outcome) -> (&'static str, String) {
     match outcome {
-        Outcome::Measured(measured) => match measured.witness.iter().find(|claim| !claim.holds) {
+        Outcome::Measured(measured) => match measured.broken().next() {
             None => ("ok", format!("{} claims hold", measured.witness.len())),
-            Some(claim) => (
-                NOT_OK,
-                format!(
-                    "{} ({}): expected {}, observed {}",
-                    claim.claim, claim.arm, claim.expected, claim.observed
-                ),
-            ),
+            Some(Claim { claim, arm, expected, observed, .. }) => {
+                (NOT_OK, format!("{claim} ({arm}): expected {expected}, observed {observed}"))
+            }
         },
         Outcome::Skipped { need, cure } => ("skip", format!("needs {need}: {cure}")),
         Outcome::Failed { reason } => (NOT_OK, reason.clone()),
@@ -225,7 +220,7 @@ fn ktap(plan: &Plan, answers: &[Answer]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::{Claim, Measured, vocabulary};
+    use pagelab_record::{Measured, vocabulary};
 
     use super::*;
 

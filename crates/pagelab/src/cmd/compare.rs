@@ -104,10 +104,10 @@ impl Opened {
         for more in all {
             let [here, there] = [&whole, &more].map(|run| run.header.pagelab.clone());
             if here != there {
-                return Err(Failure::usage_text(format!(
+                return Err(usage!(
                     "{}: its runs are of pagelab {here} and {there}; one side is of one version",
                     path.display()
-                )));
+                ));
             }
             whole.name = format!("{}+{}", whole.name, more.name);
             whole.records.extend(more.records);
@@ -121,12 +121,10 @@ impl Opened {
         let text = path.to_string_lossy();
         let text = text.trim_end_matches('/');
         let publication = if path.join("records.jsonl").is_file() {
-            Some(published::folder(path).map_err(Failure::usage_text)?.records().to_vec())
+            Some(published::folder(path)?.records().to_vec())
         } else {
             match text.strip_prefix("published/") {
-                Some(name) if !path.exists() => {
-                    Some(published::published(name).map_err(Failure::usage_text)?)
-                }
+                Some(name) if !path.exists() => Some(published::published(name)?),
                 _ => None,
             }
         };
@@ -167,7 +165,7 @@ impl Compare {
             return self.hosts();
         }
         self.choose_base()?;
-        let out = self.file.as_deref().map(output::create).transpose()?;
+        let out = output::Named::of(self.file.as_ref())?;
         let opened: Vec<Opened> =
             self.run.iter().map(|path| Opened::side_of(path)).collect::<Result<_, _>>()?;
         let opened = told_apart(opened, &self.run);
@@ -181,14 +179,10 @@ impl Compare {
         let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
         let asked = self.asked()?;
         let comparison = match &self.by {
-            Some(axis) => Comparison::along(&sides, axis, self.baseline.as_deref(), &asked)
-                .map_err(Failure::usage_text)?,
+            Some(axis) => Comparison::along(&sides, axis, self.baseline.as_deref(), &asked)?,
             // A run of two arms is a comparison by itself.
-            None if sides.len() == 1 => {
-                Comparison::of_arms(&sides[0], &asked).map_err(Failure::usage_text)?
-            }
-            None => Comparison::of(&sides, &asked)
-                .ok_or_else(|| Failure::usage_text("no run to compare"))?,
+            None if sides.len() == 1 => Comparison::of_arms(&sides[0], &asked)?,
+            None => Comparison::of(&sides, &asked).ok_or_else(|| usage!("no run to compare"))?,
         };
         let drawn = match self.format.as_str() {
             "markdown" => comparison.markdown(),
@@ -199,10 +193,7 @@ impl Compare {
             "folded" => comparison.folded(),
             _ => comparison.terminal(output::style()),
         };
-        match out.zip(self.file.as_deref()) {
-            Some((out, path)) => output::write(out, path, &drawn)?,
-            None => output::drawn(&drawn)?,
-        }
+        output::put(out, &drawn)?;
         Ok(if self.bisect {
             bisected(&comparison, &self.fail_on)
         } else {
@@ -234,7 +225,7 @@ impl Compare {
         let Some(at) = self.run.iter().position(is_it) else {
             let runs: Vec<String> = self.run.iter().map(|run| run.display().to_string()).collect();
             let runs = runs.join(", ");
-            return Err(Failure::usage_text(format!("--baseline {base} is none of {runs}")));
+            return Err(usage!("--baseline {base} is none of {runs}"));
         };
         self.run[..=at].rotate_right(1);
         Ok(())
@@ -264,11 +255,11 @@ fn refuse_twice(sides: &[PathBuf]) -> Result<(), Failure> {
             let lies = lies.unwrap_or_else(|_| part.clone());
             let known = seen.iter().find(|(_, other)| *other == lies).map(|(of, _)| *of);
             if known == Some(nth) {
-                return Err(Failure::usage_text(format!(
+                return Err(usage!(
                     "{}: {} is named twice in one side, and would count twice",
                     side.display(),
                     part.display()
-                )));
+                ));
             }
             if known.is_some() {
                 output::warn(&format!(
@@ -304,7 +295,7 @@ fn known_facts(allowed: &[String], mut known: BTreeSet<String>) -> Result<(), Fa
         Some(name) => {
             let known: Vec<String> = known.into_iter().collect();
             let known = known.join(", ");
-            Err(Failure::usage_text(format!("--allow {name} is no fact; there are {known}")))
+            Err(usage!("--allow {name} is no fact; there are {known}"))
         }
         None => Ok(()),
     }
@@ -317,7 +308,7 @@ pub(super) fn page(paths: &[PathBuf]) -> Result<String, Failure> {
     let opened = told_apart(opened, paths);
     let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
     let comparison = Comparison::of(&sides, &Asked::default());
-    Ok(comparison.ok_or_else(|| Failure::usage_text("no run to compare"))?.html())
+    Ok(comparison.ok_or_else(|| usage!("no run to compare"))?.html())
 }
 
 /// Names that tell the runs apart: their own, or where two have the same, what was typed.
@@ -336,10 +327,10 @@ fn told_apart(mut opened: Vec<Opened>, paths: &[PathBuf]) -> Vec<Opened> {
 fn floor(directory: &Path) -> Result<f64, Failure> {
     let known = trials::read(directory)?.floor();
     known.ok_or_else(|| {
-        Failure::usage_text(format!(
+        usage!(
             "--floor {}: no cell of a trial has four processes or more; run: pagelab selftest --aa",
             directory.display()
-        ))
+        )
     })
 }
 

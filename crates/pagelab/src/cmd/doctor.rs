@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
-use pagelab_bench::{Need as _, Needed, plan};
+use pagelab_bench::{Needed, plan};
 use pagelab_live::status::{Why, reasons};
+use pagelab_report::Listing;
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::{Tree, environment},
 };
-use pagelab_workloads::{WORKLOADS, catalogue, limit::bulk::STRING_STORE, needs::Memory};
+use pagelab_workloads::{WORKLOADS, catalogue, needs::Memory};
 use serde_json::{Value, json};
 
 use crate::{
@@ -41,43 +42,26 @@ impl Run for Doctor {
         let warnings = environment::warnings(&facts);
         let left = leftovers(&Place::machine());
         let tiers: Vec<Why> = reasons(&Tree::machine()).into_iter().map(Why::from).collect();
-        let printed = if self.format.is_json() {
+        if self.format.is_json() {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
-            let facts: Vec<Value> = facts
+            let facts = facts
                 .iter()
-                .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}))
-                .collect();
-            format!(
-                "{:#}\n",
-                json!({
-                    "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts,
-                    "tiers": tiers
-                })
-            )
-        } else {
-            let mut text: String = findings.iter().map(Finding::line).collect();
-            if !left.is_empty() {
-                text.push_str("\nwhat a killed run left changed\n");
-                for one in &left {
-                    text.push_str(&format!("  {one}\n"));
-                }
-                text.push_str("   cure    sudo pagelab doctor --restore\n");
-            }
-            if !warnings.is_empty() {
-                text.push_str("\nwhat may disturb results here\n");
-            }
-            for warning in warnings {
-                text.push_str(&format!("  {warning}\n"));
-            }
-            if !tiers.is_empty() {
-                text.push_str("\nwhy nothing moves between tiers of memory\n");
-            }
-            for why in &tiers {
-                text.push_str(&format!("  {}: {}\n", why.says, why.cure));
-            }
-            text
-        };
-        output::result(&printed)?;
+                .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}));
+            return output::json(&json!({
+                "needs": findings, "leftovers": left, "warnings": warnings,
+                "facts": facts.collect::<Vec<_>>(), "tiers": tiers
+            }));
+        }
+        let cure = Some(" cure    sudo pagelab doctor --restore").filter(|_| !left.is_empty());
+        let left = left.iter().map(ToString::to_string).chain(cure.map(str::to_owned));
+        let tiers = tiers.iter().map(|why| format!("{}: {}", why.says, why.cure));
+        output::result(
+            &Listing::default()
+                .lines(findings.iter().map(Finding::text))
+                .section("what a killed run left changed", left)
+                .section("what may disturb results here", warnings)
+                .section("why nothing moves between tiers of memory", tiers),
+        )?;
         Ok(Exit::Good)
     }
 }
@@ -115,18 +99,19 @@ impl Finding {
         Self { need, has, affects }
     }
 
-    fn line(&self) -> String {
-        let affects = if self.affects.is_empty() {
-            String::new()
-        } else {
-            format!("   affects {}\n", self.affects.join("; "))
-        };
-        let found = self.need.found();
-        let found = found.map_or_else(String::new, |found| format!("   found   {found}\n"));
-        if self.has {
-            return format!("have  {}\n{found}", self.need);
+    fn text(&self) -> String {
+        let Self { need, has, affects } = self;
+        let mut text = format!("{}  {need}", if *has { "have" } else { "lack" });
+        if let Some(found) = need.found() {
+            text += &format!("\n   found   {found}");
         }
-        format!("lack  {}\n{found}   cure    {}\n{affects}", self.need, self.need.cure())
+        if !has {
+            text += &format!("\n   cure    {}", need.cure());
+            if !affects.is_empty() {
+                text += &format!("\n   affects {}", affects.join("; "));
+            }
+        }
+        text
     }
 
     fn json(&self) -> Value {
@@ -159,58 +144,24 @@ fn affected(need: &Needed, ways: &[Way]) -> Vec<String> {
     affected
 }
 
-/// The workloads with each parameter that asks for something. Made once: what a machine has is read
-/// for every case.
+/// The workloads with each value of a parameter that asks for something. Made once: what a machine
+/// has is read for every case.
 fn ways() -> Vec<Way> {
     let mut ways = Vec::new();
     for workload in WORKLOADS {
-        let has = |name: &str| workload.params().iter().any(|param| param.name == name);
-        for (name, value) in [
-            ("page", "all"),
-            ("fifo", "on"),
-            ("governor", "performance"),
-            ("turbo", "off"),
-            ("populate", "mlock"),
-            ("kind", "swap"),
-            ("threads", "2"),
-            ("mem-node", "far"),
-            ("arms", "as-published"),
-            ("type", "uc,wc,wt"),
-            ("fence", "uc-store"),
-            ("op", "uc-fence"),
-            ("op", "load-nt"),
-            ("width", "32"),
-            ("width", "64"),
-            ("load", "nt"),
-            ("kind", "mkwrite"),
-            ("kind", "file-major"),
-            ("kind", "file-minor"),
-            ("kind", "file-minor-single"),
-            ("op", "copy,continue,wp,move,poison"),
-            ("handler", "sigbus"),
-            ("arms", "segment-1g"),
-            ("arms", "module-2m"),
-            ("kernel", "6.12"),
-        ] {
-            if !has(name) {
-                continue;
+        for param in workload.params() {
+            for value in param.asks {
+                let axes = [(param.name.to_owned(), vec![(*value).to_owned()])];
+                // What this workload refuses is not one of its ways.
+                let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
+                for case in cases {
+                    let read = workload.read(&case);
+                    let Some(value) = case.get(param.name) else { continue };
+                    let text = format!("{} --{} {value}", workload.name(), param.name);
+                    let asks = read.needs().into_iter().chain(read.wishes()).collect();
+                    ways.push(Way { text, asks });
+                }
             }
-            let values = value.split(',').map(str::to_owned).collect();
-            let axes = [(name.to_owned(), values)];
-            // A value that this workload does not know is simply not one of its ways.
-            let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
-            for case in cases {
-                let read = workload.read(&case);
-                let Some(value) = case.get(name) else { continue };
-                let text = format!("{} --{name} {value}", workload.name());
-                let asks = read.needs().into_iter().chain(read.wishes()).collect();
-                ways.push(Way { text, asks });
-            }
-        }
-        let stores_strings = workload.params().iter().any(|param| param.name == "level");
-        if stores_strings {
-            let text = workload.name().to_owned();
-            ways.push(Way { text, asks: vec![STRING_STORE.needed()] });
         }
     }
     ways

@@ -25,9 +25,7 @@ use pagelab_record::{
     vocabulary::{knob::HELD_BY, workload::CHASE},
 };
 use pagelab_report::Report;
-use pagelab_sys::{
-    files::folder::Target, machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice,
-};
+use pagelab_sys::{machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice};
 use pagelab_workloads::tlb::chase::told;
 use serde_json::json;
 
@@ -98,14 +96,14 @@ impl Explain {
     fn capture(&self) -> Result<Option<Capture>, Failure> {
         if self.translation != Some(How::Capture) {
             if self.capture_max.is_some() {
-                return Err(Failure::usage_text(
-                    "--capture-max bounds a captured run: it takes --translation=capture",
+                return Err(usage!(
+                    "--capture-max bounds a captured run: it takes --translation=capture"
                 ));
             }
             return Ok(None);
         }
         if self.pid.is_some() {
-            return Err(Failure::usage_text(
+            return Err(usage!(
                 "--translation=capture runs a program once more, which no process can be: give the \
                  program, or look at the process with --translation=sample",
             ));
@@ -130,8 +128,7 @@ impl Run for Explain {
         // Before the program runs, so that it does not run for nothing.
         let capture = self.capture()?;
         let sink = Sink::open(self.report.as_deref(), &subject)?;
-        let made = |path| output::create(path).map(|target| (target, path));
-        let folded = self.folded.as_deref().map(made).transpose()?;
+        let folded = output::Named::of(self.folded.as_ref())?;
         let costs = self.costs.as_deref().map(costs_of).transpose()?;
         let (case, method) = prices::watched(&subject, clock);
         settings::undisturbed(self.conduct.wait.patience())?;
@@ -180,12 +177,12 @@ impl Run for Explain {
         }
         let done = run.conclude(end)?;
         sink.take(&done.report)?;
-        if let Some((target, path)) = folded {
+        if let Some(file) = folded {
             let stacks = done.report.folded();
             if stacks.is_empty() {
                 output::warn("no stack is known, so the folded file is empty: the report says why");
             }
-            output::write(target, path, &stacks)?;
+            file.write(&stacks)?;
         }
         done.tell();
         Ok(done.exit)
@@ -197,22 +194,19 @@ impl Run for Explain {
 enum Sink {
     Stdout,
     Stderr,
-    File(Target, PathBuf),
+    File(output::Named),
 }
 
 impl Sink {
     fn open(path: Option<&str>, subject: &Subject) -> Result<Self, Failure> {
         match (path, subject) {
-            (Some("-"), Subject::Program(_)) => Err(Failure::usage_text(
+            (Some("-"), Subject::Program(_)) => Err(usage!(
                 "--report -: stdout is the program's: name a file, or leave it out: the report \
                  goes to stderr",
             )),
             (None | Some("-"), Subject::Process { .. }) => Ok(Self::Stdout),
             (None, Subject::Program(_)) => Ok(Self::Stderr),
-            (Some(path), _) => {
-                let path = PathBuf::from(path);
-                Ok(Self::File(output::create(&path)?, path))
-            }
+            (Some(path), _) => output::Named::create(Path::new(path)).map(Self::File),
         }
     }
 
@@ -223,9 +217,9 @@ impl Sink {
                 output::warn_drawn(&report.terminal(output::style_of(&io::stderr())));
                 Ok(())
             }
-            Self::File(target, path) => {
-                let text = report.terminal(output::style_of(&target.file));
-                output::write(target, &path, &text)
+            Self::File(file) => {
+                let text = report.terminal(output::style_of(&file.target.file));
+                file.write(&text)
             }
         }
     }
@@ -239,9 +233,9 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
     let mut records = session::read(Path::new(run))?.records;
     records.retain(|record| record.workload.starts_with("fault/") || record.workload == CHASE);
     if records.is_empty() {
-        return Err(Failure::usage_text(format!(
+        return Err(usage!(
             "{run} has measured no faults: leave --costs out, or: pagelab run --suite full"
-        )));
+        ));
     }
     Ok(records)
 }
@@ -313,12 +307,12 @@ fn refused(blocked: Blocked, subject: &Subject) -> Failure {
             let Subject::Process { pid, .. } = subject else { return Failure::host(blocked) };
             if blocked.is_out_of_descriptors() {
                 let cure = "raise it with ulimit -n; beyond its hard limit with CAP_SYS_RESOURCE";
-                return Failure::host(anyhow::anyhow!("{blocked}: {cure}"));
+                return host!("{blocked}: {cure}");
             }
-            Failure::host(anyhow::anyhow!(
+            host!(
                 "{blocked}: run as root or as the owner of the process: sudo pagelab explain \
                  --pid {pid} (in a container: allow perf_event_open in its seccomp profile)"
-            ))
+            )
         }
         Blocked::Sys(_) => Failure::internal(blocked),
     }

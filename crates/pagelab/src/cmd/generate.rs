@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use pagelab_sys::files::folder::Folder;
 
 use crate::{
+    args::Run,
     exit::{Exit, Failure},
     output,
 };
@@ -19,13 +20,10 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
-impl Completions {
-    /// Prints the completion script of a shell.
-    ///
-    /// # Errors
-    /// When stdout cannot be written.
-    pub(super) fn print(&self, mut of: Command) -> Result<Exit, Failure> {
-        let script = String::from_utf8(script(self.shell, &mut of)).map_err(Failure::internal)?;
+impl Run for Completions {
+    fn run(self) -> Result<Exit, Failure> {
+        let script = script(self.shell, &mut super::command());
+        let script = String::from_utf8(script).map_err(Failure::internal)?;
         output::result(&script)?;
         Ok(Exit::Good)
     }
@@ -39,12 +37,10 @@ pub(super) struct Generate {
     out: PathBuf,
 }
 
-impl Generate {
+impl Run for Generate {
     /// Writes `completions/` and `man1/` under a directory.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(super) fn write(&self, mut command: Command) -> Result<Exit, Failure> {
+    fn run(self) -> Result<Exit, Failure> {
+        let mut command = super::command();
         let folder = |name| Folder::make(&self.out.join(name)).map_err(Failure::usage);
         let write = |folder: &Folder, name: &str, bytes: &[u8]| {
             folder

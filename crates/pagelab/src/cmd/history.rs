@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use pagelab_record::{Asked, Outcome, Record, RunHeader};
+use pagelab_report::Listing;
 use serde_json::{Value, json};
 
 use crate::{
@@ -49,18 +50,20 @@ impl Run for Ls {
     fn run(self) -> Result<Exit, Failure> {
         let places = if self.folder.is_empty() { history::places() } else { self.folder.clone() };
         if let Some(wrong) = self.folder.iter().find(|folder| !folder.is_dir()) {
-            return Err(Failure::usage_text(format!("{}: no such directory", wrong.display())));
+            return Err(usage!("{}: no such directory", wrong.display()));
         }
         let runs = history::runs(&places);
         let told: Vec<Told> = runs.into_iter().map(Told::of).collect::<Result<_, _>>()?;
         if self.format.is_json() {
-            return print(&json!({ "runs": told.iter().map(Told::json).collect::<Vec<_>>() }));
+            return output::json(
+                &json!({ "runs": told.iter().map(Told::json).collect::<Vec<_>>() }),
+            );
         }
         if told.is_empty() {
             output::warn(&format!("there is no run here or in {RUNS}: pagelab run"));
         }
         let rows: Vec<[String; 5]> = told.iter().map(Told::row).collect();
-        output::result(&columns(&rows))?;
+        output::result(&Listing::default().rows(&rows))?;
         Ok(Exit::Good)
     }
 }
@@ -72,7 +75,7 @@ impl Run for Show {
         let header = contents.header.clone();
         let told = Told::of(Known::of(path, header))?;
         if self.format.is_json() {
-            return print(&told.json());
+            return output::json(&told.json());
         }
         output::result(&told.whole())?;
         Ok(Exit::Good)
@@ -81,10 +84,7 @@ impl Run for Show {
 
 impl Run for Tag {
     fn run(self) -> Result<Exit, Failure> {
-        self.names
-            .iter()
-            .try_for_each(|tag| history::check_tag(tag))
-            .map_err(Failure::usage_text)?;
+        self.names.iter().try_for_each(|tag| history::check_tag(tag))?;
         let path = history::find(&self.run)?;
         let header = pagelab_record::journal::header(&path).map_err(Failure::usage)?;
         let mut run = Known::of(path, header);
@@ -94,7 +94,7 @@ impl Run for Tag {
                 (Ok(place), true) => drop(run.tags.remove(place)),
                 (Err(_), true) => {
                     let path = run.path.display();
-                    return Err(Failure::usage_text(format!("{path} has no tag `{tag}`")));
+                    return Err(usage!("{path} has no tag `{tag}`"));
                 }
                 (Err(place), false) => {
                     free(&tag, &run)?;
@@ -116,12 +116,10 @@ fn free(tag: &str, run: &Known) -> Result<(), Failure> {
         all.iter().find(|other| other.tags.iter().any(|t| t == tag) && !same(other))
     {
         let path = other.path.display();
-        return Err(Failure::usage_text(format!(
-            "{path} has the tag `{tag}`: pagelab tag --remove {path} {tag}"
-        )));
+        return Err(usage!("{path} has the tag `{tag}`: pagelab tag --remove {path} {tag}"));
     }
     let is_path = PathBuf::from(tag).exists();
-    if is_path { Err(Failure::usage_text(format!("`{tag}` is a path here"))) } else { Ok(()) }
+    if is_path { Err(usage!("`{tag}` is a path here")) } else { Ok(()) }
 }
 
 /// A run and what its records come to.
@@ -182,7 +180,7 @@ impl Told {
         ]
     }
 
-    fn whole(&self) -> String {
+    fn whole(&self) -> Listing {
         let header = &self.run.header;
         let rows = [
             ("run", self.run.path.display().to_string()),
@@ -198,12 +196,9 @@ impl Told {
             ("beside", header.published.join(", ")),
         ];
         let said = rows.iter().filter(|(_, value)| !value.is_empty());
-        let mut text = columns(&said.map(|(name, value)| [*name, value]).collect::<Vec<_>>());
-        if self.left() > 0 {
-            let go_on = history::go_on(&self.run.path, header);
-            text += &format!("\ngo on with: {go_on}\n");
-        }
-        text
+        let said: Vec<_> = said.map(|(name, value)| [*name, value]).collect();
+        let go_on = || format!("\ngo on with: {}", history::go_on(&self.run.path, header));
+        Listing::default().rows(&said).lines((self.left() > 0).then(go_on))
     }
 
     fn json(&self) -> Value {
@@ -245,22 +240,4 @@ fn what(header: &RunHeader) -> String {
     let own: Vec<&str> =
         all.iter().copied().filter(|name| !crate::session::is_limit(name)).collect();
     if own.is_empty() { Vec::from_iter(all).join(", ") } else { own.join(", ") }
-}
-
-/// Rows as columns, each as wide as its widest word, and the last as it is.
-fn columns<const N: usize, T: AsRef<str>>(rows: &[[T; N]]) -> String {
-    let chars = |row: &[T; N], at: usize| row[at].as_ref().chars().count();
-    let width = |at: usize| rows.iter().map(|row| chars(row, at)).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[T; N]| {
-        let cells =
-            row.iter().map(T::as_ref).zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
-}
-
-fn print(value: &Value) -> Result<Exit, Failure> {
-    output::result(&format!("{value:#}\n"))?;
-    Ok(Exit::Good)
 }

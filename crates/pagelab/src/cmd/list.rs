@@ -1,7 +1,8 @@
 //! `pagelab list`: the tables, as they are in the code.
 
 use clap::Args;
-use pagelab_bench::Workload;
+use pagelab_bench::workload::Row;
+use pagelab_report::Listing;
 use pagelab_workloads::{WORKLOADS, suites};
 use serde_json::{Value, json};
 
@@ -22,62 +23,53 @@ pub(super) struct List {
 
 impl Run for List {
     fn run(self) -> Result<Exit, Failure> {
-        let is_json = self.format.is_json();
-        let printed = match &self.workload {
-            None if is_json => pretty(&json!({
-                "workloads": WORKLOADS.iter().map(|workload| row(*workload)).collect::<Vec<_>>(),
-                "suites": suites::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-            })),
-            None => overview()?,
-            Some(name) => {
-                let workload = pagelab_workloads::workload(name).map_err(Failure::usage_text)?;
-                if is_json { pretty(&row(workload)) } else { details(workload) }
-            }
-        };
-        output::result(&printed)?;
-        Ok(Exit::Good)
-    }
-}
-
-fn overview() -> Result<String, Failure> {
-    let mut text = "workloads\n".to_owned();
-    for workload in WORKLOADS {
-        text.push_str(&format!("  {:<18} {}\n", workload.name(), workload.about().summary));
-    }
-    text.push_str("\nsuites\n");
-    for (name, _) in suites::BUILT_IN {
-        let suite = suites::built_in(name, published::NAMES).map_err(Failure::usage_text)?;
-        text.push_str(&format!("  {name:<18} {}\n", suite.summary));
-    }
-    text.push_str("\npagelab list WORKLOAD shows its parameters\n");
-    Ok(text)
-}
-
-fn details(workload: &dyn Workload) -> String {
-    let mut text = format!("{}: {}\n", workload.name(), workload.about().summary);
-    if workload.params().is_empty() {
-        text.push_str("\nit has no parameters\n");
-    } else {
-        text.push_str("\nparameters (a comma between values makes a case, or an arm, for each)\n");
-    }
-    for param in workload.params() {
-        text.push_str(&format!("  {:<10} {}\n", param.name, param.help));
-        let choices = param.choices();
-        if !choices.is_empty() {
-            text.push_str(&format!("  {:<10}   {}\n", "", choices.join(", ")));
+        let workload = self.workload.as_deref().map(pagelab_workloads::workload).transpose()?;
+        if !self.format.is_json() {
+            output::result(&workload.map_or_else(overview, |workload| Ok(details(workload)))?)?;
+            return Ok(Exit::Good);
         }
-        text.push_str(&format!("  {:<10}   default {}\n", "", param.default));
+        output::json(&workload.map_or_else(
+            || {
+                json!({
+                    "workloads": WORKLOADS.iter().map(|row| self::row(*row)).collect::<Vec<_>>(),
+                    "suites": suites::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                })
+            },
+            row,
+        ))
     }
-    if !workload.refusals().is_empty() {
-        text.push_str("\nrefused, because they would measure something else\n");
-        for (what, why) in workload.refusals() {
-            text.push_str(&format!("  {what}: {why}\n"));
-        }
-    }
-    text
 }
 
-fn row(workload: &dyn Workload) -> Value {
+fn overview() -> Result<Listing, String> {
+    let row = |name: &str, summary: &str| format!("{name:<18} {summary}");
+    let workloads = WORKLOADS.iter().map(|workload| row(workload.name(), workload.about().summary));
+    let suites = suites::BUILT_IN.iter().map(|(name, _)| {
+        let suite = suites::built_in(name, published::NAMES)?;
+        Ok(row(name, &suite.summary))
+    });
+    Ok(Listing::default()
+        .section("workloads", workloads)
+        .section("suites", suites.collect::<Result<Vec<_>, String>>()?)
+        .line("\npagelab list WORKLOAD shows its parameters"))
+}
+
+fn details(workload: Row) -> Listing {
+    let params = workload.params().iter().flat_map(|param| {
+        let more = |text: String| format!("{:<10}   {text}", "");
+        let choices = Some(param.choices().join(", ")).filter(|choices| !choices.is_empty());
+        let default = more(format!("default {}", param.default));
+        let lines = [Some(format!("{:<10} {}", param.name, param.help)), choices.map(more)];
+        lines.into_iter().flatten().chain([default])
+    });
+    let refused = workload.refusals().into_iter().map(|(what, why)| format!("{what}: {why}"));
+    let listing = Listing::default()
+        .line(format_args!("{}: {}", workload.name(), workload.about().summary))
+        .section("parameters (a comma between values makes a case, or an arm, for each)", params);
+    let none = workload.params().is_empty().then_some("\nit has no parameters");
+    listing.lines(none).section("refused, because they would measure something else", refused)
+}
+
+fn row(workload: Row) -> Value {
     let params: Vec<Value> = workload
         .params()
         .iter()
@@ -102,8 +94,4 @@ fn row(workload: &dyn Workload) -> Value {
         "parameters": params,
         "refused": refused,
     })
-}
-
-fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
 }

@@ -21,17 +21,17 @@ mod tries;
 
 use std::ffi::OsString;
 
-use clap::{ArgMatches, Args as _, Command};
+use clap::{ArgMatches, Command};
 
 use crate::{
-    args::{self, Row, of},
+    args::{self, Row},
     examples::dress,
     exit::{Exit, Failure},
 };
 
 /// Every command, in the order that `--help` shows.
 const COMMANDS: &[Row] = &[
-    Row { name: "run", describe: run::describe, run: run::run },
+    Row::new("run", run::describe, run::run),
     Row::of::<list::List>("list"),
     Row::of::<check::Check>("check"),
     Row::of::<doctor::Doctor>("doctor"),
@@ -40,25 +40,17 @@ const COMMANDS: &[Row] = &[
     Row::of::<advise::Advise>("advise"),
     Row::of::<explain::Explain>("explain"),
     Row::of::<tries::Try>("try"),
-    Row { name: "segment", describe: segment::describe, run: segment::segment },
-    Row { name: "trace", describe: trace::describe, run: trace::trace },
-    Row { name: "tier", describe: tier::describe, run: tier::tier },
-    Row { name: "fleet", describe: fleet::describe, run: fleet::fleet },
+    segment::ROW,
+    trace::ROW,
+    tier::ROW,
+    fleet::ROW,
     Row::of::<resume::Resume>("resume"),
     Row::of::<history::Ls>("ls"),
     Row::of::<history::Show>("show"),
     Row::of::<history::Tag>("tag"),
     Row::of::<selftest::Selftest>("selftest"),
-    Row {
-        name: "completions",
-        describe: generate::Completions::augment_args,
-        run: |matches| of::<generate::Completions>(matches)?.print(command()),
-    },
-    Row {
-        name: "generate",
-        describe: generate::Generate::augment_args,
-        run: |matches| of::<generate::Generate>(matches)?.write(command()),
-    },
+    Row::of::<generate::Completions>("completions"),
+    Row::of::<generate::Generate>("generate"),
 ];
 
 /// The whole command line.

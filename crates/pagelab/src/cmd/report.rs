@@ -45,15 +45,15 @@ const FORMATS: [&str; 5] = ["terminal", "html", "json", "csv", "markdown"];
 impl Run for Reported {
     /// Prints the report of each run, one after the other.
     fn run(self) -> Result<Exit, Failure> {
-        let out = self.file.as_deref().map(output::create).transpose()?;
+        let out = output::Named::of(self.file.as_ref())?;
         let more: Result<Vec<Publication>, String> =
             self.published.iter().map(|folder| published::folder(folder)).collect();
-        let more = more.map_err(Failure::usage_text)?;
+        let more = more?;
         // One page shows one run, or several compared.
         let whole = if self.format == "html" && self.run.len() > 1 {
             if !more.is_empty() {
-                return Err(Failure::usage_text(
-                    "--published stands beside one run: name one, or compare published/NAME RUN",
+                return Err(usage!(
+                    "--published stands beside one run: name one, or compare published/NAME RUN"
                 ));
             }
             super::compare::page(&self.run)?
@@ -61,10 +61,7 @@ impl Run for Reported {
             let form = if self.frame { FRAME } else { self.format.as_str() };
             whole(&self.run, form, &more, self.host.as_deref())?
         };
-        match out.zip(self.file) {
-            Some((out, path)) => output::write(out, &path, &whole)?,
-            None => output::drawn(&whole)?,
-        }
+        output::put(out, &whole)?;
         Ok(Exit::Good)
     }
 }
@@ -83,7 +80,7 @@ fn whole(
         let mut beside = published::beside(&contents.header, more);
         if format == FRAME {
             // Whoever asks for a frame need not have run the suite that names its publication.
-            beside = published::all(more).map_err(Failure::usage_text)?;
+            beside = published::all(more)?;
         }
         let report =
             Report::of(&contents.header, &contents.records, damage, &beside, session::default_of);
@@ -105,11 +102,11 @@ fn whole(
 /// What the programs of publications would have printed of a run.
 fn framed(run: &Path, report: &Report) -> Result<String, Failure> {
     Some(report.frames()).filter(|frames| !frames.is_empty()).ok_or_else(|| {
-        Failure::usage_text(format!(
+        usage!(
             "--frame: {} has no case that the program of a publication would have printed; run: \
              pagelab run fault/throughput, or memtype/bandwidth",
             run.display()
-        ))
+        )
     })
 }
 
@@ -126,18 +123,18 @@ fn of_one_host(run: &Path, asked: Option<&str>) -> Result<Contents, Failure> {
     })?;
     let known = || names.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
     match asked {
-        None if names.len() > 1 => Err(Failure::usage_text(format!(
+        None if names.len() > 1 => Err(usage!(
             "{run} is of {} hosts: name one (--host {}), or set them beside each other: pagelab \
              compare {run} --by host",
             names.len(),
             names.first().map_or("", String::as_str),
             run = run.display(),
-        ))),
-        Some(asked) if !names.contains(asked) => Err(Failure::usage_text(format!(
+        )),
+        Some(asked) if !names.contains(asked) => Err(usage!(
             "{} has no record of the host {asked}; it has those of: {}",
             run.display(),
             known()
-        ))),
+        )),
         _ => Ok(contents),
     }
 }

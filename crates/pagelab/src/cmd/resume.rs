@@ -50,8 +50,7 @@ impl Run for Resume {
             let named = super::ab::named_again(&ab, self.ab.as_deref());
             // All of the plan: what is done of each cell is told by its blocks.
             let plan = named.and_then(|()| remaining(&run.header, &[], clock));
-            let (mut plan, _) =
-                plan.map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
+            let (mut plan, _) = plan.map_err(|why| usage!("{}: {why}", directory.display()))?;
             plan.cases = super::ab::of_arms(plan.cases, &ab.arms);
             let patience = self.conduct.wait.patience();
             let runner = super::ab::runner(&run.header.run, &plan, &ab, patience)?;
@@ -63,10 +62,10 @@ impl Run for Resume {
         }
         if self.ab.is_some() {
             let why = "is no run of two arms: leave --ab out";
-            return Err(Failure::usage_text(format!("{} {why}", directory.display())));
+            return Err(usage!("{} {why}", directory.display()));
         }
         let (plan, all) = remaining(&run.header, &run.records, clock)
-            .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
+            .map_err(|why| usage!("{}: {why}", directory.display()))?;
         let left = plan.cases.len();
         if let Some(change) = run.records.last().and_then(other_boot) {
             output::warn(&change);

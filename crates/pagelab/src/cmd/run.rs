@@ -16,6 +16,7 @@ use pagelab_record::{
     Arm, Asked, input,
     units::{display_bytes, display_ns},
 };
+use pagelab_report::Listing;
 use pagelab_sys::time::ClockChoice;
 use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
@@ -104,16 +105,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     } else {
         let suite = flags.chosen_suite()?;
         let plan = plan::of_suite(&suite, clock, flags.overrides());
-        (plan.map_err(Failure::usage_text)?, suite.name, suite.published)
+        (plan?, suite.name, suite.published)
     };
     let mut asked = None;
     if let Some([a, b]) = flags.ab.as_deref() {
-        let (both, arms) = ab::plan(plan, [a.clone(), b.clone()]).map_err(Failure::usage_text)?;
+        let (both, arms) = ab::plan(plan, [a.clone(), b.clone()])?;
         let budget_ns = flags.method.overrides().budget.map(Seconds::ns);
         asked = Some(ab::asked(arms, &both, budget_ns, flags.delta));
         plan = both;
     } else if flags.delta.is_some() {
-        return Err(Failure::usage_text("--delta is about two arms: name them with --ab A B"));
+        return Err(usage!("--delta is about two arms: name them with --ab A B"));
     }
     let outlook = plan.outlook();
     // A suite's own sizes may be too large for a host, and are skipped; one that was asked for is
@@ -176,18 +177,18 @@ impl Flags {
         let given = self.of_suite().into_iter().find(|(_, value)| value.is_some());
         let given = self.suite.as_ref().map(|_| "suite").or(given.map(|(name, _)| name));
         if let Some(given) = given {
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "--{given} before the workload speaks of a suite: write it after {workload}"
-            )));
+            ));
         }
-        let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
+        let row = pagelab_workloads::workload(workload)?;
         let entry = Entry::new(row, args::axes(row, grid));
         if self.ab.is_some() {
             // The arms are each other's measure.
-            return plan::of_cases(&entry, clock, self.overrides()).map_err(Failure::usage_text);
+            return plan::of_cases(&entry, clock, self.overrides()).map_err(Failure::from);
         }
-        let limits = suites::built_in("limits", published::NAMES).map_err(Failure::usage_text)?;
-        plan::of_grid(&entry, &limits, clock, self.method.overrides()).map_err(Failure::usage_text)
+        let limits = suites::built_in("limits", published::NAMES)?;
+        plan::of_grid(&entry, &limits, clock, self.method.overrides()).map_err(Failure::from)
     }
 
     /// The suite that was asked for, with the overrides of the command line.
@@ -204,10 +205,10 @@ impl Flags {
                 }
             }
             if !used {
-                return Err(Failure::usage_text(format!(
+                return Err(usage!(
                     "suite `{}` has no case with a {name}: leave --{name} out",
                     suite.name
-                )));
+                ));
             }
         }
         Ok(suite)
@@ -220,7 +221,7 @@ impl Flags {
 /// When a parameter is wrong, or this host has too little memory.
 pub(super) fn plan_of_cases(entry: &Entry, flags: &Short) -> Result<Plan, Failure> {
     let plan = plan::of_cases(entry, flags.clock.choice(), flags.method.overrides());
-    let plan = plan.map_err(Failure::usage_text)?;
+    let plan = plan?;
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));
     }
@@ -234,36 +235,32 @@ pub(super) fn plan_of_cases(entry: &Entry, flags: &Short) -> Result<Plan, Failur
 /// When there is none of that name, or the file is no suite.
 pub(super) fn load(name: &str) -> Result<Suite, Failure> {
     if !name.contains(['/', '.']) {
-        return suites::built_in(name, published::NAMES).map_err(Failure::usage_text);
+        return suites::built_in(name, published::NAMES).map_err(Failure::from);
     }
     let text = input::text(Path::new(name), suite::BYTES_MAX)
         .with_context(|| format!("cannot read the suite {name}"))
         .map_err(Failure::usage)?;
-    suite::parse(&text, suites::known(published::NAMES))
-        .map_err(|why| Failure::usage_text(format!("{name}: {why}")))
+    suite::parse(&text, suites::known(published::NAMES)).map_err(|why| usage!("{name}: {why}"))
 }
 
 /// A grid that asks for more memory than there is is refused before anything is measured.
 fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
     let is_too_large = |need: &&Needed| need.of::<Memory>().is_some() && need.is_lacking();
     match outlook.needs.iter().find(is_too_large) {
-        Some(need) => {
-            Err(Failure::host(anyhow::anyhow!("this host lacks {need}: {}", need.cure())))
-        }
+        Some(need) => Err(host!("this host lacks {need}: {}", need.cure())),
         None => Ok(()),
     }
 }
 
 /// The plan for people.
-fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
-    let mut text = String::new();
+fn describe_plan(plan: &Plan, outlook: &Outlook) -> Listing {
     // Without the right to change its setting, a run of such an arm does not begin.
     let mut arms = plan.cases.iter().filter_map(|planned| planned.arm.as_ref());
     let is_refused =
         !pagelab_sys::machine::rights::is_root() && arms.any(|arm| arm.setting().is_some());
     let lacking = if is_refused { "refused" } else { "skipped" };
     let notes: Vec<_> = outlook.needs.iter().map(|need| note(&**need, lacking)).collect();
-    for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {
+    let cases = plan.cases.iter().zip(&outlook.cases).map(|(planned, expected)| {
         let of_needs = expected.needs.iter().map(|place| &notes[*place]);
         let lacks = expected.wishes.iter().filter(|place| notes[**place].0 == 0).count();
         let note = of_needs.min_by_key(|(place, _)| *place).map_or("", |(_, note)| note);
@@ -273,10 +270,10 @@ fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
         };
         let time = display_ns(expected.seconds * 1e9);
         let memory = display_bytes(expected.bytes as f64);
-        text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));
-    }
-    text.push_str(&format!(
-        "\n{} cases, about {:.0} s, at most {} of memory at once\n",
+        format!("{time:>8} {memory:>9}  {}{note}", progress::brief(planned))
+    });
+    let listing = Listing::default().lines(cases).line(format_args!(
+        "\n{} cases, about {:.0} s, at most {} of memory at once",
         plan.cases.len(),
         outlook.seconds(),
         display_bytes(outlook.bytes() as f64)
@@ -284,22 +281,19 @@ fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
     let remedies = outlook.remedies();
     let (knobs, belongings): (Vec<_>, Vec<_>) =
         remedies.iter().partition(|(remedy, _)| matches!(remedy, Remedy::Set(..)));
-    if knobs.is_empty() {
-        text.push_str("no setting of this machine would be changed\n");
+    let told = |(remedy, cases): &&(Remedy, usize)| {
+        format!("{remedy} ({cases} case{})", if *cases == 1 { "" } else { "s" })
+    };
+    let may = if knobs.is_empty() {
+        "no setting of this machine would be changed".to_owned()
+    } else if pagelab_sys::machine::rights::is_root() {
+        "settings that would be changed for their cases and put back:".to_owned()
     } else {
-        let may = if pagelab_sys::machine::rights::is_root() {
-            "settings that would be changed for their cases and put back:".to_owned()
-        } else {
-            format!("settings that these cases need; without root they are {lacking}:")
-        };
-        text.push_str(&format!("{may}\n"));
-        list(&mut text, &knobs);
-    }
-    if !belongings.is_empty() {
-        text.push_str("what would be made for each of its cases and removed:\n");
-        list(&mut text, &belongings);
-    }
-    text
+        format!("settings that these cases need; without root they are {lacking}:")
+    };
+    let listing = listing.item(may, knobs.iter().map(told));
+    let may = "what would be made for each of its cases and removed:";
+    if belongings.is_empty() { listing } else { listing.item(may, belongings.iter().map(told)) }
 }
 
 /// What a need of a case means for it, and its place among several: the lowest is what is said.
@@ -314,13 +308,5 @@ fn note(need: &dyn Need, lacking: &str) -> (u8, String) {
         }
         Some(Remedy::Create(what)) => (1, format!("   [makes {what}]")),
         None => (2, String::new()),
-    }
-}
-
-/// A line for each remedy.
-fn list(text: &mut String, remedies: &[&(Remedy, usize)]) {
-    for (remedy, cases) in remedies {
-        let s = if *cases == 1 { "" } else { "s" };
-        text.push_str(&format!("  {remedy} ({cases} case{s})\n"));
     }
 }

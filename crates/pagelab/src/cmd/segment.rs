@@ -16,13 +16,13 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::{ffi::OsStrExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command as Process,
     time::Duration,
 };
 
 use anyhow::Context;
-use clap::{ArgMatches, Args, Command, ValueEnum};
+use clap::{Args, ValueEnum};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     machine,
@@ -41,34 +41,25 @@ use self::{
 use crate::{
     args::{self, Row},
     exit::{Exit, Failure},
-    output, preloaded,
+    output, preload,
 };
 
-const COMMANDS: &[Row] = &[
-    Row::of::<Segmented>("run"),
-    Row::of::<status::Status>("status"),
-    Row::of::<wrap::Wrap>("wrap"),
-];
+/// The commands of `pagelab segment`.
+pub(super) const ROW: Row = Row::group(
+    "segment",
+    "Segments: contiguous memory in large leaves, for a program as it is",
+    &[
+        Row::of::<Segmented>("run"),
+        Row::of::<status::Status>("status"),
+        Row::of::<wrap::Wrap>("wrap"),
+    ],
+);
 
 /// The name of the page of counts, as `/proc/PID/fd` has it.
 const SHEET_NAME: &str = "pagelab-segment";
 
 /// Between two looks at whether the program has ended.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// Adds the commands of `pagelab segment`.
-pub(super) fn describe(command: Command) -> Command {
-    let about = "Segments: contiguous memory in large leaves, for a program as it is";
-    args::with_rows(command.about(about), COMMANDS)
-}
-
-/// Runs the one that was asked for.
-///
-/// # Errors
-/// With the exit code that belongs to what went wrong.
-pub(super) fn segment(matches: &ArgMatches) -> Result<Exit, Failure> {
-    args::dispatch(COMMANDS, matches)
-}
 
 /// Run a program with its heap and its maps in segments.
 ///
@@ -139,11 +130,11 @@ enum Zeroing {
 
 impl args::Run for Segmented {
     fn run(self) -> Result<Exit, Failure> {
-        let wish = self.wish(machine::memory_bytes()).map_err(Failure::usage_text)?;
-        let library = preloaded::variable(segment::PACKAGE)?;
+        let wish = self.wish(machine::memory_bytes())?;
+        let library = preload::library(segment::PACKAGE)?;
         able(&self.program)?;
-        let report = self.report.as_deref().map(output::create).transpose()?;
-        let start = || self.start(&wish, library);
+        let report = output::Named::of(self.report.as_ref())?;
+        let start = || self.start(&wish, &library);
         let (ended, counts) = backing::held(&wish, self.wait.patience(), start)?;
         // Nobody waits for what nobody reads.
         let is_told = !self.quiet || report.is_some();
@@ -153,14 +144,10 @@ impl args::Run for Segmented {
         if !self.quiet {
             told.lines().iter().for_each(|line| output::warn(line));
         }
-        if let Some((target, path)) = report.zip(self.report.as_deref()) {
-            output::write(target, path, &told.json())?;
+        if let Some(report) = report {
+            report.write(&told.json())?;
         }
-        if let Some(signal) = ended.signal() {
-            relay::end_as(signal);
-        }
-        let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
-        Ok(Exit::Program(code.unwrap_or(u8::MAX)))
+        Ok(Exit::like(&ended))
     }
 }
 
@@ -230,12 +217,13 @@ impl Segmented {
     }
 
     /// Runs the program to its end.
-    fn start(&self, wish: &Wish, library: (&str, OsString)) -> Result<(Ended, Counts), Failure> {
+    fn start(&self, wish: &Wish, library: &Path) -> Result<(Ended, Counts), Failure> {
         let page = CounterPage::new(SHEET_NAME, SHEET, SHEET_BYTES).map_err(Failure::host)?;
         let mut process = Process::new(&self.program[0]);
         // Its name is as it was typed, whatever the path.
         process.args(&self.program[1..]).arg0(&self.program[0]);
-        process.envs([library]).envs([page.variable()]);
+        preload::set(&mut process, library);
+        process.envs([page.variable()]);
         process.envs(wish.variables().map(|(variable, value)| (variable.name(), value)));
         if let Some(only) = &self.only {
             process.env(Variable::Only.name(), only);
@@ -262,7 +250,7 @@ mod tests {
     use super::*;
 
     fn asked(words: &[&str]) -> Segmented {
-        let command = Segmented::augment_args(Command::new("run"));
+        let command = Segmented::augment_args(clap::Command::new("run"));
         let words = ["run"].into_iter().chain(words.iter().copied()).chain(["--", "true"]);
         args::of(&command.try_get_matches_from(words).unwrap()).unwrap()
     }

@@ -23,7 +23,6 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use pagelab_advisor::ladder::{
-    climb,
     load::{Load, Ready, Score},
     once::Around,
     program::Program,
@@ -162,40 +161,20 @@ impl Run for Try {
         }
         let program = known(&self.program)?;
         let offers = chosen(&self, &program)?;
-        let asked = self.asked();
-        let around = self.around(&asked);
-        let input = input(around.input.as_deref())?;
+        let asked = self.asked(&offers);
+        let input = input(asked.around.input.as_deref())?;
         let place = self.output.place();
         let mut header = session::header(&place.run, "", &[], &Plan::default());
-        let words = self.program.iter().map(|word| word.to_str().map(ToOwned::to_owned));
-        header.asked = Some(Asked::Try(asked::Try {
-            rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
-            seed: asked.seed,
-            rounds: asked.rounds,
-            min_rounds: asked.min_rounds,
-            budget_ns: self.budget.map(Seconds::ns),
-            delta_ppm: ppm(asked.delta),
-            program: words.collect::<Option<_>>().unwrap_or_default(),
-            named: asked.named.clone(),
-            own: self.own.iter().chain(&self.build).cloned().collect(),
-            around,
-            predicts: !self.no_prediction && self.build.is_empty(),
-            fits: self.fit,
-            pid: None,
-        }));
+        header.asked = Some(Asked::Try(asked.clone()));
         let run = session::Run::start(&place, header)?;
         let conduct = (self.wait.patience(), self.quiet.quiet);
-        let mut done = carry_out(run, (program, offers, input), &asked, conduct)?;
+        let subject = (program, offers, input);
+        let mut done = carry_out(run, subject, &asked, self.surroundings(), conduct)?;
         let exceeded = done.report.exceeded(&self.fail_on);
         if done.exit == Exit::Good && !exceeded.is_empty() {
             done.exit = Exit::CaseFailed;
         }
-        if self.format.is_json() {
-            output::result(&done.report.json())?;
-            done.tell();
-        } else {
-            session::tell(&done)?;
-        }
+        self.tell(&done)?;
         for limit in exceeded {
             output::warn(&format!("worse than --fail-on {limit}"));
         }
@@ -211,23 +190,21 @@ pub(super) fn resume(
 ) -> Result<Exit, Failure> {
     if let Some(pid) = tried.pid {
         let why = format!("process {pid} has changed since: nothing goes on, only begins again");
-        return Err(Failure::usage_text(format!("{why}: pagelab try --pid PID --until COMMAND")));
+        return Err(usage!("{why}: pagelab try --pid PID --until COMMAND"));
     }
     let words: Vec<OsString> = tried.program.iter().map(OsString::from).collect();
     if words.is_empty() {
-        let why = "the words of its program are no text: start again with pagelab try";
-        return Err(Failure::usage_text(why));
+        return Err(usage!("the words of its program are no text: start again with pagelab try"));
     }
     if let Some(own) = tried.own.iter().find(|own| !own.is_sound()) {
-        let why = format!("its journal has a rung {:?}, which is no name", own.name);
-        return Err(Failure::usage_text(why));
+        return Err(usage!("its journal has a rung {:?}, which is no name", own.name));
     }
     settings::undisturbed(conduct.0)?;
     let program = known(&words)?;
     let ground = Ground { fits: tried.fits, own: &tried.own, ..Ground::of(&program) };
     let mut offers = ground.offers();
     offers.retain(|offer| tried.rungs.iter().any(|rung| rung.name == offer.rung.name));
-    let refused = |why: String| Failure::usage_text(format!("this version cannot go on: {why}"));
+    let refused = |why: String| usage!("this version cannot go on: {why}");
     let around = &tried.around;
     let asked::Around { setup, cleanup, client, ready, scores, input: file, .. } = around;
     let ready = ready.as_deref().map(str::parse::<Ready>).transpose().map_err(refused)?;
@@ -236,22 +213,10 @@ pub(super) fn resume(
     let load = client.clone().zip(ready);
     let load = load.map(|(client, ready)| Load { ready, client: client.into(), scores });
     let [setup, cleanup] = [setup, cleanup].map(|command| command.as_ref().map(OsString::from));
-    let asked = climb::Asked {
-        seed: tried.seed,
-        delta: f64::from(tried.delta_ppm) / 1e6,
-        rounds: tried.rounds,
-        min_rounds: tried.min_rounds,
-        budget_ns: tried.budget_ns,
-        named: tried.named.clone(),
-        around: Around { setup, cleanup, load },
-        limit: around.limit,
-        fragmented: around.fragmented,
-        same_output: around.same_output,
-        exit: around.exit.into(),
-    };
     let input = input(file.as_deref())?;
     run.forget_scratch(offers.iter().flat_map(|offer| names(&offer.rung.name)));
-    session::tell(&carry_out(run, (program, offers, input), &asked, conduct)?)
+    let subject = (program, offers, input);
+    session::tell(&carry_out(run, subject, tried, Around { setup, cleanup, load }, conduct)?)
 }
 
 /// The program that some words start.
@@ -266,7 +231,8 @@ type Subject = (Program, Vec<Offer>, Option<File>);
 fn carry_out(
     mut run: session::Run,
     subject: Subject,
-    asked: &climb::Asked,
+    asked: &asked::Try,
+    around: Around,
     (patience, quiet): (Duration, bool),
 ) -> Result<session::Done, Failure> {
     let changes = changes(&subject.1);
@@ -276,14 +242,14 @@ fn carry_out(
             changes.join(", ")
         ));
     }
-    let knobs = if asked.limit.is_some() || !changes.is_empty() {
+    let knobs = if asked.around.limit.is_some() || !changes.is_empty() {
         Some(Rc::new(settings::knobs(&run.header.run, patience)?))
     } else {
         None
     };
     catch_interrupts();
     tree::adopt_orphans();
-    let end = way::up(&mut run, subject, knobs.as_ref(), asked, (patience, quiet))?;
+    let end = way::up(&mut run, subject, knobs.as_ref(), asked, around, (patience, quiet))?;
     // Puts the settings back before anything slow is drawn.
     drop(knobs);
     run.conclude(end)
@@ -306,20 +272,47 @@ fn names(rung: &str) -> [String; 3] {
 }
 
 impl Try {
-    fn asked(&self) -> climb::Asked {
-        climb::Asked {
-            // JSON readers hold numbers of 53 bits.
-            seed: RandomState::new().hash_one(0_u8) >> 11,
-            delta: self.delta.map_or(DELTA, Share::get),
-            rounds: self.rounds.unwrap_or(ROUNDS).get(),
-            min_rounds: self.min_rounds.map_or(0, Rounds::get),
-            budget_ns: self.budget.map(Seconds::ns),
-            named: self.rung.iter().chain(self.build.iter().map(|of| &of.name)).cloned().collect(),
-            around: self.surroundings(),
+    /// Prints what came of it.
+    fn tell(&self, done: &session::Done) -> Result<Exit, Failure> {
+        if !self.format.is_json() {
+            return session::tell(done);
+        }
+        output::result(&done.report.json())?;
+        done.tell();
+        Ok(done.exit)
+    }
+
+    /// The question of the header.
+    fn asked(&self, offers: &[Offer]) -> asked::Try {
+        let text = |words: &Option<OsString>| Some(words.as_ref()?.to_string_lossy().into_owned());
+        let words = self.program.iter().map(|word| word.to_str().map(ToOwned::to_owned));
+        let around = asked::Around {
+            input: self.input.as_ref().map(|path| path.to_string_lossy().into_owned()),
             limit: self.limit,
             fragmented: self.fragmented,
             same_output: self.same_output,
-            exit: self.exit.unwrap_or(0).into(),
+            exit: self.exit.unwrap_or(0),
+            setup: text(&self.setup),
+            cleanup: text(&self.cleanup),
+            client: text(&self.until),
+            ready: self.ready.as_ref().map(ToString::to_string),
+            scores: self.score.iter().map(ToString::to_string).collect(),
+        };
+        asked::Try {
+            rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
+            // JSON readers hold numbers of 53 bits.
+            seed: RandomState::new().hash_one(0_u8) >> 11,
+            rounds: self.rounds.unwrap_or(ROUNDS).get(),
+            min_rounds: self.min_rounds.map_or(0, Rounds::get),
+            budget_ns: self.budget.map(Seconds::ns),
+            delta_ppm: ppm(self.delta.map_or(DELTA, Share::get)),
+            program: words.collect::<Option<_>>().unwrap_or_default(),
+            named: self.rung.iter().chain(self.build.iter().map(|of| &of.name)).cloned().collect(),
+            own: self.own.iter().chain(&self.build).cloned().collect(),
+            around,
+            predicts: !self.no_prediction && self.build.is_empty(),
+            fits: self.fit,
+            pid: None,
         }
     }
 
@@ -327,24 +320,6 @@ impl Try {
         let client = self.until.clone().zip(self.ready.clone());
         let load = client.map(|(client, ready)| Load { ready, client, scores: self.score.clone() });
         Around { setup: self.setup.clone(), cleanup: self.cleanup.clone(), load }
-    }
-
-    /// The same for the header, as text.
-    fn around(&self, asked: &climb::Asked) -> asked::Around {
-        let text = |words: &Option<OsString>| Some(words.as_ref()?.to_string_lossy().into_owned());
-        let path = self.input.as_ref();
-        asked::Around {
-            input: path.map(|path| path.to_string_lossy().into_owned()),
-            limit: asked.limit,
-            fragmented: asked.fragmented,
-            same_output: asked.same_output,
-            exit: self.exit.unwrap_or(0),
-            setup: text(&self.setup),
-            cleanup: text(&self.cleanup),
-            client: text(&self.until),
-            ready: self.ready.as_ref().map(ToString::to_string),
-            scores: self.score.iter().map(ToString::to_string).collect(),
-        }
     }
 }
 

@@ -63,10 +63,11 @@ fn count(
     wrong: impl Fn(&Measured) -> Option<String>,
 ) -> Option<Measured> {
     let is_brief = |measured: &Measured| {
-        measured.tables.iter().filter(|table| table.name.starts_with("fault/")).any(|table| {
-            let brief = table.columns.iter().position(|column| column.name == "brief");
-            brief.is_some_and(|brief| table.rows[0][brief] > 0)
-        })
+        measured
+            .tables
+            .iter()
+            .filter(|table| table.name.starts_with("fault/"))
+            .any(|table| table.cell("brief").is_some_and(|brief| brief > 0))
     };
     let sees_all = |measured: &Measured| {
         ["sees_perf", "sees_exceptions", "sees_calls"].iter().all(|what| sees(measured, what))
@@ -96,11 +97,7 @@ fn faults_at(measured: &Measured, function: &str, group: &str) -> i64 {
         .tables
         .iter()
         .filter(|table| table.name.starts_with(&format!("site/{function} (touch)")));
-    let of = |table: &pagelab_record::Table| {
-        let column = table.columns.iter().position(|column| column.name == group)?;
-        Some(table.rows[0][column])
-    };
-    mine.filter_map(of).sum()
+    mine.filter_map(|table| table.cell(group)).sum()
 }
 
 #[test]
@@ -208,11 +205,8 @@ fn has_density(phases: &[(&str, [i64; 4])]) {
         let words =
             ["explain", "-o", kind, "--costs", "none", "--", program, kind, "1024", "fault"];
         let wrong = |measured: &Measured| {
-            let table = measured.tables.iter().find(|t| t.name == "density/anonymous").unwrap();
-            let sum = |block: i64, column: &str| {
-                let index = table.columns.iter().position(|c| c.name == column).unwrap();
-                table.rows.iter().find(|row| row[0] == block).unwrap()[index]
-            };
+            let table = measured.table("density/anonymous").unwrap();
+            let sum = |block: i64, column: &str| table.cell_of(block, column).unwrap();
             let thp = 2 << 20;
             let whole = (sum(thp, "waves"), sum(thp, "faults"));
             // The program's libraries have a few pages of their own.
@@ -309,9 +303,7 @@ fn programs_that_a_program_starts_are_told_apart_by_name() {
 
 /// A cell of a table of one row.
 fn row(measured: &Measured, table: &str, column: &str) -> i64 {
-    let table = measured.tables.iter().find(|t| t.name == table).unwrap();
-    let index = table.columns.iter().position(|c| c.name == column).unwrap();
-    table.rows[0][index]
+    measured.table(table).unwrap().cell(column).unwrap()
 }
 
 #[test]

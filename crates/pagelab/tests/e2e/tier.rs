@@ -83,7 +83,7 @@ fn a_scenario_sets_published_beside_simulated() {
     let measured = measured(&records[0]);
     assert!(measured.is_valid());
     assert_eq!(measured.counters["hwhint_total_events/HOT"], 4095);
-    let shares = measured.tables.iter().find(|table| table.name == "shares/HOT").unwrap();
+    let shares = measured.table("shares/HOT").unwrap();
     assert!(shares.rows.len() > 2 && shares.rows.len() <= 201, "{}", shares.rows.len());
     lab.pagelab(&["report", "run"]).exits(0).shows(&[
         "Published beside simulated",

@@ -43,13 +43,9 @@ fn values(record: &Record, name: &str) -> Vec<u64> {
 
 /// Whether the last look at a rung was at a program that held some of its memory.
 fn is_seen(record: &Record) -> bool {
-    let resident = |table: &pagelab_record::Table| {
-        let at = table.columns.iter().position(|column| column.name == "resident")?;
-        Some(table.rows[0][at])
-    };
     let tables = measured(record).tables.iter();
     let mappings = tables.filter(|table| table.name.starts_with(tried::MAPPING));
-    mappings.filter_map(resident).sum::<i64>() >= 8 << 20
+    mappings.filter_map(|table| table.cell("resident")).sum::<i64>() >= 8 << 20
 }
 
 /// Tries until these rungs had every huge page that they asked for and a look came while they held

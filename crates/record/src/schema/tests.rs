@@ -1,6 +1,9 @@
 //! Claims, and documents of other versions.
 
+mod document;
+
 use super::*;
+use crate::vocabulary::Check;
 
 fn claim(observed: i64) -> Claim {
     Claim::check(Check::MajorFaults, "pagelab", 10, observed, 0)

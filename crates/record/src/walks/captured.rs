@@ -5,8 +5,10 @@
 //! misses where `n` other pages or more were used since, so what it would have missed, however
 //! large it is, follows when a report is made.
 
+use std::iter::once;
+
 use crate::{
-    Column, Measured, Table,
+    Measured, Signed, Table,
     units::{format_bytes, parse_bytes},
     vocabulary::{
         counter::{CAPTURED_END, CAPTURED_OPS},
@@ -96,29 +98,25 @@ impl Captured {
     }
 
     fn table(&self, pages: &Pages) -> Table {
-        let column = |name: String, unit: &str| Column { name, unit: unit.to_owned() };
         let of_places = self.places.iter().flat_map(|place| {
-            [place.clone(), format!("{place}{WHOLE}")].map(|name| column(name, "count"))
+            [place.clone(), format!("{place}{WHOLE}")].map(|name| (name, "count"))
         });
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let row = |distance: i64, uses: &[Uses]| {
-            let cells = uses.iter().flat_map(|uses| [number(uses.all), number(uses.whole)]);
-            std::iter::once(distance).chain(cells).collect()
+            let cells = uses.iter().flat_map(|uses| [uses.all, uses.whole].map(Signed::signed));
+            once(distance).chain(cells).collect::<Vec<_>>()
         };
-        let again = pages.again.iter().map(|(distance, uses)| row(number(*distance), uses));
-        Table {
-            name: format!("{REUSE}{}", format_bytes(pages.bytes)),
-            columns: std::iter::once(column(DISTANCE.to_owned(), "pages"))
-                .chain(of_places)
-                .collect(),
-            rows: std::iter::once(row(NEVER, &pages.first)).chain(again).collect(),
-        }
+        let again = pages.again.iter().map(|(distance, uses)| row(distance.signed(), uses));
+        Table::new(
+            format!("{REUSE}{}", format_bytes(pages.bytes)),
+            once((DISTANCE.to_owned(), "pages")).chain(of_places),
+            once(row(NEVER, &pages.first)).chain(again),
+        )
     }
 
     /// From the observations of a program; `None` where nobody asked for a capture.
     pub fn of(measured: &Measured) -> Option<Self> {
         let end = End::of(*measured.counters.get(CAPTURED_END)?)?;
-        let ops = measured.counters.get(CAPTURED_OPS).copied().unwrap_or(0);
+        let ops = measured.counter(CAPTURED_OPS).unwrap_or(0);
         let mut captured = Self { end, ops, places: Vec::new(), sizes: Vec::new() };
         for table in &measured.tables {
             let bytes = table.name.strip_prefix(REUSE).and_then(|page| parse_bytes(page).ok());
@@ -143,7 +141,7 @@ impl Captured {
 }
 
 fn pages(bytes: u64, table: &Table, places: &[String]) -> Pages {
-    let index = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let index = |name: &str| table.index(name);
     let distance = index(DISTANCE);
     let at: Vec<[Option<usize>; 2]> =
         places.iter().map(|place| [index(place), index(&format!("{place}{WHOLE}"))]).collect();
@@ -168,7 +166,7 @@ fn pages(bytes: u64, table: &Table, places: &[String]) -> Pages {
 /// the processor names none.
 pub fn tlb_levels(tables: &[Table], bytes: u64) -> Vec<u64> {
     let Some(table) = tables.iter().find(|table| table.name == TLBS) else { return Vec::new() };
-    let index = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let index = |name: &str| table.index(name);
     let at = TLBS_COLUMNS.map(index);
     let mut levels: Vec<[u64; 3]> = table
         .rows
@@ -227,11 +225,8 @@ mod tests {
 
     #[test]
     fn levels_are_those_of_the_page_size_and_of_two_in_one_the_larger() {
-        let columns =
-            TLBS_COLUMNS.map(|name| Column { name: name.to_owned(), unit: String::new() });
-        let rows = [[4096, 2, 3072], [4096, 1, 64], [4096, 1, 72], [2 << 20, 1, 32]];
-        let rows = rows.map(|row| row.to_vec()).to_vec();
-        let table = Table { name: TLBS.to_owned(), columns: columns.to_vec(), rows };
+        let rows = [[4096_i64, 2, 3072], [4096, 1, 64], [4096, 1, 72], [2 << 20, 1, 32]];
+        let table = Table::new(TLBS, TLBS_COLUMNS.map(|name| (name, "")), rows);
         assert_eq!(tlb_levels(std::slice::from_ref(&table), 4096), [72, 3072]);
         assert_eq!(tlb_levels(std::slice::from_ref(&table), 2 << 20), [32]);
         assert!(tlb_levels(&[table], 65536).is_empty() && tlb_levels(&[], 4096).is_empty());

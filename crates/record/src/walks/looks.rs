@@ -1,6 +1,6 @@
 //! What was seen in windows, as a table of a record.
 
-use crate::{Column, Table, vocabulary::table::WALKS};
+use crate::{Table, units::whole, vocabulary::table::WALKS};
 
 /// What was walked to in one kind of memory within a window, in base pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,27 +51,22 @@ const ENDINGS: [&str; 3] = ["", "_most", "_whole"];
 impl Looks {
     /// As a table.
     pub fn table(&self) -> Table {
-        let column = |name: String, unit: &str| Column { name, unit: unit.to_owned() };
-        let fixed = COLUMNS.iter().map(|(name, unit)| column((*name).to_owned(), unit));
+        let fixed = COLUMNS.map(|(name, unit)| (name.to_owned(), unit)).into_iter();
         let of_places = self.places.iter().flat_map(|place| {
-            ENDINGS.iter().map(move |ending| column(format!("{place}{ending}"), "pages"))
+            ENDINGS.iter().map(move |ending| (format!("{place}{ending}"), "pages"))
         });
         let row = |look: &Look| {
             let fixed = [look.stands_ns, look.level, look.window_ns, look.cpu_ns, look.resident];
             let cells = look.walked.iter().flat_map(|w| [w.least, w.most, w.whole]);
-            fixed.into_iter().chain(cells).map(|n| i64::try_from(n).unwrap_or(i64::MAX)).collect()
+            fixed.into_iter().chain(cells).collect::<Vec<u64>>()
         };
-        Table {
-            name: WALKS.to_owned(),
-            columns: fixed.chain(of_places).collect(),
-            rows: self.looks.iter().map(row).collect(),
-        }
+        Table::new(WALKS, fixed.chain(of_places), self.looks.iter().map(row))
     }
 
     /// From the tables of a record, where one is it.
     pub fn of(tables: &[Table]) -> Option<Self> {
         let table = tables.iter().find(|table| table.name == WALKS)?;
-        let index = |name: &str| table.columns.iter().position(|column| column.name == name);
+        let index = |name: &str| table.index(name);
         let fixed = COLUMNS.map(|(name, _)| index(name));
         let names = table.columns.iter().filter_map(|c| c.name.strip_suffix(ENDINGS[1]));
         let places: Vec<String> = names.map(str::to_owned).collect();
@@ -99,13 +94,7 @@ impl Looks {
     /// The last one stands for so many nanoseconds more.
     pub fn last_stands_for(&mut self, more_ns: f64) {
         if let Some(last) = self.looks.last_mut() {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "saturates"
-            )]
-            let more = more_ns.max(0.0) as u64;
-            last.stands_ns = last.stands_ns.saturating_add(more);
+            last.stands_ns = last.stands_ns.saturating_add(whole(more_ns));
         }
     }
 

@@ -9,7 +9,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use pagelab_record::vocabulary::workload::PATH;
 use serde_json::{Value, json};
 
-use super::pairs::{Pair, measured};
+use super::pairs::Pair;
 use crate::{
     document::{Block, Cell, Section, Tone},
     entry::Standing,
@@ -65,7 +65,7 @@ impl<'r> Counted<'r> {
         if !is_path(a) || !is_path(b) {
             return None;
         }
-        let [a, b] = [a, b].map(|record| measured(record).and_then(Profile::of));
+        let [a, b] = [a, b].map(|record| record.measured().and_then(Profile::of));
         Some(Self { pair: pair.clone(), short: short.to_owned(), sides: [a?, b?] })
     }
 
@@ -171,8 +171,8 @@ pub(super) fn sections(
         .table(counted);
     let said = "Instructions of the path that most samples took, counted in an emulated machine: \
                 the difference is exact.";
-    let paths = Section::new(id("paths"), &title("Paths")).with(Block::Table(table));
-    let mut sections = vec![paths.with(Block::Text(said.to_owned()))];
+    let paths = Section::new(id("paths"), &title("Paths")).with(table);
+    let mut sections = vec![paths.with(said)];
     let most = if for_page { FUNCTIONS_OF_A_PAGE } else { FUNCTIONS };
     let rows: Vec<_> = counted
         .iter()
@@ -203,7 +203,7 @@ pub(super) fn sections(
         String::new()
     };
     let functions = Section::new(id("functions"), &title("Functions that differ"));
-    let mut functions = functions.with(Block::Table(table));
+    let mut functions = functions.with(table);
     functions.blocks.push(Block::Text(format!("Instructions of the function itself.{more}")));
     if for_page {
         let flames = counted.iter().filter_map(|one| one.flame([a, b]));

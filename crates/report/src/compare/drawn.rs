@@ -3,12 +3,12 @@
 //! The one idea: everything at a glance, then the cells that changed most in full. What is drawn is
 //! bounded, so that the page of a thousand cells still opens.
 
-use pagelab_record::{Data, verdict::Verdict, vocabulary::arm::OURS};
+use pagelab_record::{Data, Record, verdict::Verdict, vocabulary::arm::OURS};
 
 use super::{
     Comparison,
     judged::{Against, Cell},
-    pairs, sections,
+    sections,
 };
 use crate::{
     chart::{Axis, Curve, Key, Lanes, Mark, Plane, Row, Scale, hue},
@@ -101,8 +101,8 @@ fn distributions(comparison: &Comparison<'_>, against: &Against<'_>) -> Vec<Plan
             continue;
         }
         seen.push((&cell.short, place));
-        let curve = |record, name: &str, hue| {
-            let (samples, first) = metric::samples(pairs::measured(record)?, place)?;
+        let curve = |record: &Record, name: &str, hue| {
+            let (samples, first) = metric::samples(record.measured()?, place)?;
             let each = matches!(first.data, Data::Histogram(_)) || first.ops == 1;
             let merged = samples.merged();
             let all = merged.len();

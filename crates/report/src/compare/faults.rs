@@ -10,11 +10,12 @@ use std::{collections::BTreeMap, path::Path};
 use pagelab_record::{Record, stats::median};
 use serde_json::{Value, json};
 
-use super::pairs::{Pair, measured};
+use super::pairs::Pair;
 use crate::{
-    document::{Block, Cell, Headline, Section, Tone},
+    document::{Cell, Headline, Section, Tone},
     entry::Standing,
     grid::Grid,
+    parameter,
     quantity::group_thousands,
     views::explain,
 };
@@ -140,21 +141,20 @@ impl<'r> Faults<'r> {
         let [a, b] = [self.pair.a, self.pair.b].map(program);
         let of = if a == b { a.to_owned() } else { format!("{a} → {b}") };
         let mut section = Section::new(id, title)
-            .with(Block::Text(format!("{of}: page faults, each of them counted.")))
-            .with(Block::Table(grid(["kind", "page", "place"], part).table(all)));
+            .with(format!("{of}: page faults, each of them counted."))
+            .with(grid(["kind", "page", "place"], part).table(all));
         let least = SITE_LEAST.max(self.all()[0] * SITE_LEAST_SHARE);
         let sites = largest(&self.sites).filter(|(_, [a, b])| (b - a).abs() >= least);
         let sites: Vec<_> = sites.take(SITES).collect();
         if !sites.is_empty() {
             let whole = |site: &str, _| site.to_owned();
-            section.blocks.push(Block::Table(grid(["call site", "", ""], whole).table(sites)));
+            section.add(grid(["call site", "", ""], whole).table(sites));
         }
-        section.with(Block::Text(
+        section.with(
             "The loader and the C library take a few faults more or less from run to run. Call \
              sites: those that differ by 10 faults and 0.1 % of all or more. Of several runs of a \
-             side: the median of each number."
-                .to_owned(),
-        ))
+             side: the median of each number.",
+        )
     }
 
     /// A line for a mail.
@@ -166,12 +166,12 @@ impl<'r> Faults<'r> {
 
 /// What was explained.
 fn program(record: &Record) -> &str {
-    record.case.get("program").unwrap_or_default()
+    record.case.get(parameter::PROGRAM).unwrap_or_default()
 }
 
 /// The faults of a record by kind, page and place; with those that were lost on the way.
 fn groups(record: &Record) -> BTreeMap<String, f64> {
-    measured(record).map(explain::counts).unwrap_or_default()
+    record.measured().map(explain::counts).unwrap_or_default()
 }
 
 /// The faults of a record by call site; a function of the program itself goes by its name alone,
@@ -179,7 +179,7 @@ fn groups(record: &Record) -> BTreeMap<String, f64> {
 fn sites(record: &Record) -> BTreeMap<String, f64> {
     let file = program(record).split(' ').next().map(Path::new).and_then(Path::file_name);
     let own = file.map(|file| format!(" ({})", file.to_string_lossy()));
-    let tables = measured(record).into_iter().flat_map(|measured| &measured.tables);
+    let tables = record.measured().into_iter().flat_map(|measured| &measured.tables);
     let mut found = BTreeMap::new();
     for table in tables {
         let Some(site) = table.name.strip_prefix("site/") else { continue };

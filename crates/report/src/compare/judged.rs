@@ -232,7 +232,7 @@ fn cells_of<'r>(
     if is_blocked {
         return none(Verdict::NotComparable, "facts differ");
     }
-    let [Some(a), Some(b)] = [pair.a, pair.b].map(pairs::measured) else { return Vec::new() };
+    let [Some(a), Some(b)] = [pair.a, pair.b].map(Record::measured) else { return Vec::new() };
     // What was published may be any of the times that we take.
     let any =
         [pair.a, pair.b].iter().any(|record| record.nature == pagelab_record::Nature::Published);
@@ -301,7 +301,7 @@ fn found(records: &[&Record], place: &Place, statistic: Statistic) -> Sought {
     let mut by_boot = vec![Vec::new(); boots.len()];
     let mut whole: Option<Found> = None;
     for record in records {
-        let measured = pairs::measured(record).ok_or("not measured")?;
+        let measured = record.measured().ok_or("not measured")?;
         let found = metric::find(measured, place, statistic)?;
         if let Ok(at) = boots.binary_search(&record.boot) {
             by_boot[at].extend(found.processes.clone());
@@ -353,6 +353,6 @@ fn question(cell: &Cell<'_>) -> Option<Question> {
 
 /// What a self-test planted into the bodies of a record.
 fn planted(record: &Record) -> String {
-    let turns = pairs::measured(record).and_then(|m| m.counters.get(counter::PLANTED_TURNS));
+    let turns = record.measured().and_then(|m| m.counter(counter::PLANTED_TURNS));
     turns.map_or_else(|| "nothing".to_owned(), |turns| format!("{turns} turns"))
 }

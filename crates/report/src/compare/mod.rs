@@ -254,12 +254,6 @@ impl<'r> Comparison<'r> {
         self.against.iter().flat_map(|against| &against.cells)
     }
 
-    /// The largest relative difference of two sides, over all cells that have a 95 % interval.
-    pub fn largest_difference(&self) -> Option<f64> {
-        let ratios = self.cells().filter_map(|cell| cell.ratio.filter(|r| r.interval().is_some()));
-        ratios.map(|ratio| ratio.value.ln().abs().exp_m1()).reduce(f64::max)
-    }
-
     /// For a terminal.
     pub fn terminal(&self, style: Style) -> String {
         terminal::render(&self.document(), style)

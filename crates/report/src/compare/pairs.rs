@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use pagelab_record::{
-    Case, Host, Measured, Nature, Outcome, Record,
+    Case, Host, Nature, Outcome, Record,
     vocabulary::{fact::HOST_NAME, workload::PROGRAM},
 };
 use serde_json::Value;
@@ -58,14 +58,6 @@ impl Left {
 
 /// Records side by side, and what is left over.
 pub(super) type Paired<'r> = (Vec<Pair<'r>>, Vec<Left>);
-
-/// What a record measured, whatever it is worth.
-pub(super) fn measured(record: &Record) -> Option<&Measured> {
-    match &record.outcome {
-        Outcome::Measured(measured) => Some(measured),
-        _ => None,
-    }
-}
 
 /// The first record of each case, and the others of it: those of further runs or boots.
 fn by_case<'r>(

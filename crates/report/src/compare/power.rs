@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::{Asked, Comparison, arms, judged::Cell as Compared, sections};
 use crate::{
-    document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    document::{Cell, Document, Headline, Note, Section, Tone},
+    grid::Grid,
     terminal::{self, Style},
     visible::visible,
 };
@@ -111,6 +112,10 @@ impl Power {
         self.count(|trial| trial.verdict == Verdict::Slower)
     }
 
+    fn undecided(&self) -> usize {
+        self.count(|trial| trial.verdict == Verdict::Inconclusive)
+    }
+
     /// Trials in which nothing was planted and something was found.
     fn cried(&self) -> usize {
         self.count(|trial| matches!(trial.control, Verdict::Slower | Verdict::Faster))
@@ -132,23 +137,28 @@ impl Power {
 
     /// What the trials of some questions come to, for a terminal.
     pub fn terminal(all: &[Self], style: Style) -> String {
-        let columns = vec![
-            Column::number("planted"),
-            Column::number("measured"),
-            Column::number("a tie"),
-            Column::number("trials"),
-            Column::number("found"),
-            Column::number("95 %"),
-            Column::number("undecided"),
-            Column::number("false alarms"),
-            Column::number("processes"),
-            Column::number("seconds"),
-        ];
-        let rows = all.iter().map(Self::row).collect();
-        let mut trials =
-            Section::new("trials", "Trials").with(Block::Table(Table { columns, rows }));
+        let percents = |share: f64| format!("{:.2} %", share * 100.0);
+        let table = Grid::<&Self>::new()
+            .number("planted", 0, |power| sections::share(power.question.planted))
+            .number("measured", 0, move |power| percents(power.middle(|t| t.taken.planted)))
+            .number("a tie", 0, |power| sections::share(power.question.delta))
+            .number("trials", 0, |power| power.trials.len().to_string())
+            .number("found", 0, |power| Cell::from(power.found().to_string()).strong())
+            .number("95 %", 0, |power| {
+                let [low, high] = share_interval(power.found(), power.trials.len());
+                format!("{}–{}", percent(low), percent(high))
+            })
+            .number("undecided", 0, |power| power.undecided().to_string())
+            .number("false alarms", 0, |power| power.cried().to_string())
+            .number("processes", 0, |power| {
+                let [middle, most] = power.processes();
+                format!("{middle:.0}, at most {most:.0}")
+            })
+            .number("seconds", 0, |power| format!("{:.1}", power.middle(|t| t.taken.seconds)))
+            .table(all);
+        let mut trials = Section::new("trials", "Trials").with(table);
         let cases: Vec<&str> = all.first().map(|power| power.case.as_str()).into_iter().collect();
-        trials.blocks.push(Block::Text(format!(
+        trials.add(format!(
             "Each trial measures {} in blocks of two fresh processes: as it is beside slower, and \
              as it is beside as it is. Planted: extra work inside the clock pair; measured: what \
              it took, \
@@ -157,15 +167,12 @@ impl Power {
              of the trials, and the most processes, of each side; a trial asks for as many as its \
              verdict plans, within its budget.",
             cases.join(", ")
-        )));
+        ));
         let sections = [Some(trials)].into_iter().chain(all.iter().map(Self::seen_section));
-        let few = all.iter().any(|power| power.noise.len() < NOISE_MIN).then(|| Note {
-            tone: Tone::Warn,
-            tag: "few",
-            text: "so few processes do not say how far they lie apart: nothing is said of what \
-                   more or fewer would see"
-                .to_owned(),
-            cure: "more --trials".to_owned(),
+        let few = all.iter().any(|power| power.noise.len() < NOISE_MIN).then(|| {
+            let text = "so few processes do not say how far they lie apart: nothing is said of \
+                        what more or fewer would see";
+            Note::warn("few", text.to_owned(), "more --trials")
         });
         let document = Document {
             title: "A slowdown that was planted".to_owned(),
@@ -191,50 +198,25 @@ impl Power {
         }
     }
 
-    fn row(&self) -> Vec<Cell> {
-        let (trials, Question { planted, delta }) = (self.trials.len(), self.question);
-        let [low, high] = share_interval(self.found(), trials);
-        let [middle, most] = self.processes();
-        let undecided = self.count(|trial| trial.verdict == Verdict::Inconclusive);
-        vec![
-            sections::share(planted).into(),
-            format!("{:.2} %", self.middle(|trial| trial.taken.planted) * 100.0).into(),
-            sections::share(delta).into(),
-            trials.to_string().into(),
-            Cell::from(self.found().to_string()).strong(),
-            format!("{}–{}", percent(low), percent(high)).into(),
-            undecided.to_string().into(),
-            self.cried().to_string().into(),
-            format!("{middle:.0}, at most {most:.0}").into(),
-            format!("{:.1}", self.middle(|trial| trial.taken.seconds)).into(),
-        ]
-    }
-
     fn seen_section(&self) -> Option<Section> {
         let Question { planted, delta } = self.question;
-        let columns = vec![
-            Column::number("processes of each side"),
-            Column::number("found in half"),
-            Column::number("found in 90 %"),
-        ];
-        let row = |seen: Seen| -> Vec<Cell> {
-            let [half, most] =
-                [seen.half, seen.most].map(|share| format!("{:.2} %", share * 100.0));
-            vec![seen.units.to_string().into(), half.into(), Cell::from(most).strong()]
-        };
-        let rows: Vec<Vec<Cell>> = self.seen().into_iter().map(row).collect();
+        let percents = |share: f64| format!("{:.2} %", share * 100.0);
+        let table = Grid::<Seen>::new()
+            .number("processes of each side", 0, |seen| seen.units.to_string())
+            .number("found in half", 0, move |seen| percents(seen.half))
+            .number("found in 90 %", 0, move |seen| Cell::from(percents(seen.most)).strong())
+            .table(self.seen());
         let title = format!(
             "The least slowdown that is seen where a tie is within {}",
             sections::share(delta)
         );
         let id = format!("seen-{:.0}", planted * 1000.0);
-        let table = Block::Table(Table { columns, rows });
         (self.noise.len() >= NOISE_MIN).then(|| {
-            Section::new(id, &title).with(table).with(Block::Text(format!(
+            Section::new(id, &title).with(table).with(format!(
                 "Drawn from {} blocks of this host in which nothing was planted, by how far \
                  their two processes lie apart.",
                 self.noise.len()
-            )))
+            ))
         })
     }
 
@@ -272,7 +254,7 @@ impl Power {
             "found_share": self.found() as f64 / trials.max(1) as f64,
             "low": low,
             "high": high,
-            "undecided": self.count(|trial| trial.verdict == Verdict::Inconclusive),
+            "undecided": self.undecided(),
             "false_alarms": self.cried(),
             "processes": {"median": middle, "max": most},
             "seconds": {"median": self.middle(|trial| trial.taken.seconds)},

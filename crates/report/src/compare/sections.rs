@@ -21,7 +21,7 @@ use super::{
     units,
 };
 use crate::{
-    document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    document::{Cell, Column, Document, Headline, Note, Section, Tone},
     grid::Grid,
     quantity::{Quantity, Unit},
 };
@@ -266,9 +266,9 @@ fn cells(against: &Against<'_>, names: [&str; 2], id: String, title: &str) -> Se
         .with(because, |cell| Cell::toned(cell.why.clone(), Tone::Quiet));
     let mut section = Section::new(id, title);
     if against.cells.is_empty() {
-        return section.with(Block::Text("There is none.".to_owned()));
+        return section.with("There is none.");
     }
-    section.blocks.push(Block::Table(grid.told(&against.cells)));
+    section.add(grid.told(&against.cells));
     let in_blocks = against.cells.iter().any(|cell| cell.pair.cell.is_some());
     let (quotients, family) = if in_blocks {
         let family = "for all cells of the run and all looks at them together";
@@ -280,15 +280,15 @@ fn cells(against: &Against<'_>, names: [&str; 2], id: String, title: &str) -> Se
     };
     let is_busy = |cell: &Compared<'_>| cell.ratio.is_some() && !cell.why.is_empty();
     if against.cells.iter().any(is_busy) {
-        section.blocks.push(Block::Text(busy::NOTE.to_owned()));
+        section.add(busy::NOTE.to_owned());
     }
-    section.with(Block::Text(format!(
+    section.with(format!(
         "Ratio: {quotients}, with its 95 % interval (in parentheses what was seen, where there are \
          too few processes for one). p: how often chance alone gives as much, {family} (Holm). n: \
          processes of each side. SAME: the whole interval is a tie. FASTER, SLOWER: it lies beyond \
          1, is not all a tie, and p is below 0.01. To decide: processes of each side, as far as \
          can be told."
-    )))
+    ))
 }
 
 /// Processes of each side that would decide what is not decided.
@@ -307,10 +307,10 @@ fn left(against: &Against<'_>, id: String, title: &str) -> Option<Section> {
     let told: Vec<_> =
         against.left.iter().map(|left| (left.workload.as_str(), &left.case)).collect();
     let names = pairs::short_names(&told).into_iter();
-    let row = |(name, left): (String, &Left)| vec![name.into(), left.why.clone().into()];
-    let rows: Vec<Vec<Cell>> = names.zip(&against.left).map(row).collect();
-    let columns = vec![Column::words("case"), Column::words("why").explains()];
-    let table = Block::Table(Table { columns, rows });
+    let table = Grid::<(String, &Left)>::new()
+        .words("case", 0, |(name, _)| name.clone())
+        .with(Column::words("why").explains(), |(_, left)| left.why.clone())
+        .table(names.zip(&against.left));
     (!against.left.is_empty()).then(|| Section::new(id, title).with(table))
 }
 
@@ -321,29 +321,26 @@ fn differences(
     for_page: bool,
 ) -> Option<Section> {
     let [a, b] = headings([&comparison.base_name, &against.name]);
-    let columns = || {
-        vec![
-            Column::words("fact"),
-            Column::words("class"),
-            Column::words(&a).explains(),
-            Column::words(&b).explains(),
-            Column::words("comparison"),
-        ]
-    };
-    let row = |difference: &Difference| -> Vec<Cell> {
-        let Difference { class, key, values: [a, b] } = difference;
-        let said = match (class, difference.is_allowed(&comparison.allow)) {
-            (Class::Volatile, _) => Cell::toned("always moves", Tone::Quiet),
-            (_, true) => Cell::toned("allowed", Tone::Warn),
-            (_, false) => Cell::toned("forbidden", Tone::Bad),
-        };
-        vec![key.clone().into(), class.name().into(), a.clone().into(), b.clone().into(), said]
-    };
-    let of = |is_volatile: bool| -> Vec<Vec<Cell>> {
+    let of = |is_volatile: bool| -> Vec<&Difference> {
         let told = against.differences.iter();
-        told.filter(|d| (d.class == Class::Volatile) == is_volatile).map(row).collect()
+        told.filter(|d| (d.class == Class::Volatile) == is_volatile).collect()
     };
-    let (lasting, moving) = (of(false), of(true));
+    let table = |rows: Vec<&Difference>| {
+        Grid::<&Difference>::new()
+            .words("fact", 0, |difference| difference.key.clone())
+            .words("class", 0, |difference| difference.class.name())
+            .with(Column::words(&a).explains(), |difference| difference.values[0].clone())
+            .with(Column::words(&b).explains(), |difference| difference.values[1].clone())
+            .words("comparison", 0, |difference| {
+                match (difference.class, difference.is_allowed(&comparison.allow)) {
+                    (Class::Volatile, _) => Cell::toned("always moves", Tone::Quiet),
+                    (_, true) => Cell::toned("allowed", Tone::Warn),
+                    (_, false) => Cell::toned("forbidden", Tone::Bad),
+                }
+            })
+            .table(rows)
+    };
+    let [lasting, moving] = [of(false), of(true)];
     if lasting.is_empty() && (moving.is_empty() || !for_page) {
         return None;
     }
@@ -352,7 +349,7 @@ fn differences(
     section.page_only = lasting.is_empty();
     for rows in [lasting, moving].into_iter().take(if for_page { 2 } else { 1 }) {
         if !rows.is_empty() {
-            section.blocks.push(Block::Table(Table { columns: columns(), rows }));
+            section.add(table(rows));
         }
     }
     Some(section)

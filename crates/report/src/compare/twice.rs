@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::{Comparison, FLOOR_MAX, sections};
 use crate::{
-    document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    document::{Document, Headline, Note, Section, Tone},
+    grid::Grid,
     terminal::{self, Style},
     visible::visible,
 };
@@ -181,16 +182,15 @@ impl Twice {
             let label = "largest difference of a p50";
             headline(sections::share(floor), label, of.to_owned())
         }));
-        let noisy = floor.filter(|floor| *floor > FLOOR_MAX).map(|floor| Note {
-            tone: Tone::Warn,
-            tag: "noisy",
-            text: format!(
+        let noisy = floor.filter(|floor| *floor > FLOOR_MAX).map(|floor| {
+            let text = format!(
                 "a floor of {} is more than {}: this host fails the test, and what is smaller \
                  cannot be seen on it",
                 sections::share(floor),
                 sections::share(FLOOR_MAX)
-            ),
-            cure: "measure on a quiet machine, with more --forks or --budget".to_owned(),
+            );
+            let cure = "measure on a quiet machine, with more --forks or --budget";
+            Note::warn("noisy", text, cure)
         });
         let document = Document {
             title: "The same thing twice".to_owned(),
@@ -203,75 +203,51 @@ impl Twice {
     }
 
     fn of_cells(&self) -> Section {
-        let columns = vec![
-            Column::words("case"),
-            Column::words("metric"),
-            Column::number("pairs"),
-            Column::number("SAME"),
-            Column::number("INCONCLUSIVE"),
-            Column::number("FASTER, SLOWER"),
-            Column::number("processes"),
-            Column::number("±"),
-            Column::number("floor"),
-            Column::number("largest"),
-        ];
-        let row = |told: &Vec<&Told>| -> Vec<Cell> {
-            let count = |is_it: &dyn Fn(&Told) -> bool| {
-                Cell::from(told.iter().filter(|told| is_it(told)).count().to_string())
-            };
-            let middle = |of: &dyn Fn(&Told) -> Option<f64>| {
-                let known: Vec<f64> = told.iter().filter_map(|told| of(told)).collect();
-                Cell::maybe((!known.is_empty()).then(|| sections::share(median(known))))
-            };
-            let largest = told.iter().filter_map(|told| told.difference()).reduce(f64::max);
-            let processes = median(told.iter().map(|told| told.processes as f64));
-            vec![
-                told[0].case.clone().into(),
-                told[0].metric.clone().into(),
-                told.len().to_string().into(),
-                count(&|told| told.verdict == Verdict::Same),
-                count(&|told| told.verdict == Verdict::Inconclusive),
-                count(&Told::cries),
-                format!("{processes:.0}").into(),
-                middle(&Told::half),
-                middle(&Told::difference),
-                Cell::maybe(largest.map(sections::share)),
-            ]
+        type Of = fn(&Told) -> Option<f64>;
+        let count = |is_it: fn(&Told) -> bool| {
+            move |told: &Vec<&Told>| told.iter().filter(|told| is_it(told)).count().to_string()
         };
-        let rows = self.by_cell().iter().map(row).collect();
-        Section::new("cells", "Cells")
-            .with(Block::Table(Table { columns, rows }))
-            .with(Block::Text(
+        let middle = |of: Of| {
+            move |told: &Vec<&Told>| {
+                let known: Vec<f64> = told.iter().filter_map(|told| of(told)).collect();
+                (!known.is_empty()).then(|| sections::share(median(known)))
+            }
+        };
+        let table = Grid::<Vec<&Told>>::new()
+            .words("case", 0, |told| told[0].case.clone())
+            .words("metric", 0, |told| told[0].metric.clone())
+            .number("pairs", 0, |told| told.len().to_string())
+            .number("SAME", 0, count(|told| told.verdict == Verdict::Same))
+            .number("INCONCLUSIVE", 0, count(|told| told.verdict == Verdict::Inconclusive))
+            .number("FASTER, SLOWER", 0, count(Told::cries))
+            .number("processes", 0, |told| {
+                format!("{:.0}", median(told.iter().map(|told| told.processes as f64)))
+            })
+            .number("±", 0, middle(Told::half))
+            .number("floor", 0, middle(Told::difference))
+            .number("largest", 0, |told| {
+                let largest = told.iter().filter_map(|told| told.difference()).reduce(f64::max);
+                largest.map(sections::share)
+            })
+            .table(self.by_cell());
+        Section::new("cells", "Cells").with(table).with(
             "Processes of each side, half of the 95 % interval, and the floor (how far the two \
-                 lie apart): the middle of the pairs."
-                .to_owned(),
-        ))
+                 lie apart): the middle of the pairs.",
+        )
     }
 
     fn of_pairs(&self) -> Section {
-        let columns = vec![
-            Column::words("pair"),
-            Column::number("SAME"),
-            Column::number("INCONCLUSIVE"),
-            Column::number("FASTER"),
-            Column::number("SLOWER"),
-            Column::number("largest"),
-            Column::number("seconds"),
-        ];
-        let row = |pair: &Pair| -> Vec<Cell> {
-            let count = |verdict| Cell::from(pair.of_verdict(verdict).to_string());
-            vec![
-                pair.name.clone().into(),
-                count(Verdict::Same),
-                count(Verdict::Inconclusive),
-                count(Verdict::Faster),
-                count(Verdict::Slower),
-                Cell::maybe(pair.largest().map(sections::share)),
-                format!("{:.0}", pair.seconds).into(),
-            ]
-        };
-        let rows = self.pairs.iter().map(row).collect();
-        Section::new("pairs", "Pairs").with(Block::Table(Table { columns, rows }))
+        let count = |verdict| move |pair: &&Pair| pair.of_verdict(verdict).to_string();
+        let table = Grid::<&Pair>::new()
+            .words("pair", 0, |pair| pair.name.clone())
+            .number("SAME", 0, count(Verdict::Same))
+            .number("INCONCLUSIVE", 0, count(Verdict::Inconclusive))
+            .number("FASTER", 0, count(Verdict::Faster))
+            .number("SLOWER", 0, count(Verdict::Slower))
+            .number("largest", 0, |pair| pair.largest().map(sections::share))
+            .number("seconds", 0, |pair| format!("{:.0}", pair.seconds))
+            .table(&self.pairs);
+        Section::new("pairs", "Pairs").with(table)
     }
 
     /// As JSON, `pagelab.twice/2`.

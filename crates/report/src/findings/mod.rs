@@ -23,7 +23,7 @@ use self::rules::{Base, Bounds, Cells, RULES, Rule, Take};
 use crate::{
     Entry, Limits, Quantity,
     metric::{Found, Place, Statistic, find, places},
-    parameters,
+    parameter, parameters,
 };
 
 /// A case whose time is this much more than its time on the CPU says nothing of memory: on a busy
@@ -93,14 +93,6 @@ impl Lies {
     }
 }
 
-/// What a sentence is made of.
-struct Said<'s> {
-    /// The value that it is about.
-    value: &'s str,
-    ratios: &'s [Compared],
-    case: &'s Case,
-}
-
 /// All that the rules find among the records of a run.
 pub(crate) fn of(entries: &[Entry], limits: &Limits) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| by(rule, entries, limits)).collect()
@@ -127,16 +119,12 @@ fn by(rule: &'static Rule, entries: &[Entry], limits: &Limits) -> Vec<Finding> {
         Take::First => found.truncate(1),
         Take::Furthest => found = furthest(found),
     }
-    let finding = |(candidate, ratios): Told<'_>| {
-        let (value, case) = (candidate.value, candidate.entry.case());
-        let said = Said { value, ratios: &ratios, case };
-        Finding {
-            rule: &rule.id,
-            sentence: rule.says(&said),
-            nature: candidate.entry.record.nature,
-            caveat: &rule.caveat,
-            ratios,
-        }
+    let finding = |(candidate, ratios): Told<'_>| Finding {
+        rule: &rule.id,
+        sentence: rule.says(candidate.value, &ratios, candidate.entry.case()),
+        nature: candidate.entry.record.nature,
+        caveat: &rule.caveat,
+        ratios,
     };
     found.into_iter().map(finding).collect()
 }
@@ -183,7 +171,7 @@ fn candidates<'e>(cells: &Cells, entries: &'e [Entry]) -> Vec<Candidate<'e>> {
         };
         let unusual = parameters::unusual(entry.case(), &usual, &[&cells.axis, "trace"]);
         for value in values.into_iter().filter(|value| cells.speaks_of(value)) {
-            let key = (entry.parameter("trace"), parameters::page_rank(value), value);
+            let key = (entry.value(parameter::TRACE), parameters::page_rank(value), value);
             let one = (unusual, Candidate { entry, value });
             let kept = found.entry(key).or_insert(one);
             if unusual < kept.0 {
@@ -206,14 +194,13 @@ fn base_of<'e>(
         Base::Clear => {
             let (level, arm) = limits.clear_by()?;
             let is_it = |entry: &&Entry| {
-                entry.record.workload == CLEAR && entry.parameter("level") == level
+                entry.record.workload == CLEAR && entry.value(parameter::LEVEL) == level
             };
             (entries.iter().find(is_it)?, [None, Some(arm)])
         }
         Base::Value(other) => {
             let mates = entries.iter().filter(|mate| {
-                mate.record.workload == entry.record.workload
-                    && mate.parameter(&cells.axis) == other
+                mate.record.workload == entry.record.workload && mate.value(&cells.axis) == other
             });
             let mates: Vec<&Entry> = mates.collect();
             let told: Vec<&Case> = mates.iter().map(|mate| mate.case()).collect();

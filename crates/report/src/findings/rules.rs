@@ -6,14 +6,15 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use minijinja::{Environment, context};
+use pagelab_record::Case;
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
 
 use super::{
-    Said,
+    Compared,
     wording::{as_long_as, of_limit, of_the, pages},
 };
-use crate::{metric::Statistic, parameters};
+use crate::{metric::Statistic, parameter, parameters};
 
 /// A row.
 #[derive(Debug, Deserialize)]
@@ -117,19 +118,19 @@ pub(super) enum Take {
 
 impl Rule {
     /// The sentence about what was found.
-    pub(super) fn says(&self, said: &Said<'_>) -> String {
-        let first = &said.ratios[0].ratio;
-        let trace = said.case.get("trace").unwrap_or("the trace");
+    pub(super) fn says(&self, value: &str, ratios: &[Compared], case: &Case) -> String {
+        let first = &ratios[0].ratio;
+        let trace = case.get(parameter::TRACE).unwrap_or("the trace");
         let words = context! {
-            value => said.value,
-            pages => pages(said.value),
-            memory => parameters::display_type(said.value),
+            value,
+            pages => pages(value),
+            memory => parameters::display_type(value),
             trace => parameters::display_trace(trace),
             limit => of_limit(first),
             time => as_long_as(first),
             bandwidth => of_the("bandwidth", first),
             cpu_time => of_the("CPU time", first),
-            latency => said.ratios.get(1).map(|beside| of_the("latency", &beside.ratio)),
+            latency => ratios.get(1).map(|beside| of_the("latency", &beside.ratio)),
         };
         Environment::empty().render_str(&self.says, words).expect("a test reads each sentence")
     }

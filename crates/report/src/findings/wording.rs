@@ -4,69 +4,43 @@ use pagelab_record::verdict::Ratio;
 
 use crate::parameters;
 
-/// A ratio as people say it: a factor above 1, percent below, and a fraction where those are few.
-#[derive(Clone, Copy)]
-enum Style {
-    Times,
-    Percent,
-    Fraction,
-}
-
-impl Style {
-    fn of(value: f64) -> Self {
-        match value {
-            large if large >= 1.0 => Self::Times,
-            small if small < 0.1 => Self::Fraction,
-            _ => Self::Percent,
-        }
-    }
-
-    /// A number as the value of its ratio is written.
-    fn number(self, number: f64, value: f64) -> String {
-        match self {
-            Self::Times if value < 1.995 => format!("{number:.2}"),
-            Self::Times if value < 9.95 => format!("{number:.1}"),
-            Self::Times => format!("{number:.0}"),
-            Self::Percent => format!("{:.0}", number * 100.0),
-            Self::Fraction => format!("1/{:.0}", 1.0 / number),
-        }
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Self::Times => " times",
-            Self::Percent => " %",
-            Self::Fraction => "",
-        }
+/// How numbers are written beside a ratio, and their unit: a factor above 1, percent below, and a
+/// fraction where those are few.
+fn style(ratio: f64) -> (fn(f64) -> String, &'static str) {
+    match ratio {
+        large if large >= 9.95 => (|number| format!("{number:.0}"), " times"),
+        large if large >= 1.995 => (|number| format!("{number:.1}"), " times"),
+        large if large >= 1.0 => (|number| format!("{number:.2}"), " times"),
+        small if small < 0.1 => (|number| format!("1/{:.0}", 1.0 / number), ""),
+        _ => (|number| format!("{:.0}", number * 100.0), " %"),
     }
 }
 
 /// `2.1 times`, `85 %`, `1/26`.
 fn ratio(ratio: &Ratio) -> String {
-    let style = Style::of(ratio.value);
-    format!("{}{}", style.number(ratio.value, ratio.value), style.unit())
+    let (number, unit) = style(ratio.value);
+    format!("{}{unit}", number(ratio.value))
 }
 
 /// The ends of its interval in the same way: `82–88 %`.
 pub(super) fn interval(ratio: &Ratio) -> String {
-    let style = Style::of(ratio.value);
-    let [low, high] = [ratio.low, ratio.high].map(|end| style.number(end, ratio.value));
-    if low == high {
-        return format!("{low}{}", style.unit());
-    }
-    format!("{low}–{high}{}", style.unit())
+    let (number, unit) = style(ratio.value);
+    let [low, high] = [ratio.low, ratio.high].map(number);
+    if low == high { format!("{low}{unit}") } else { format!("{low}–{high}{unit}") }
 }
 
 /// `80 % of the clear limit`; of what beats it `1.04 times the clear limit`.
 pub(super) fn of_limit(told: &Ratio) -> String {
-    let of = if told.value >= 1.0 { "" } else { "of " };
-    format!("{} {of}the clear limit", ratio(told))
+    format!("{} {}the clear limit", ratio(told), part_of(told))
 }
 
 /// `2.1 times the bandwidth of`, `85 % of the bandwidth of`, `1/26 of the bandwidth of`.
 pub(super) fn of_the(what: &str, told: &Ratio) -> String {
-    let of = if told.value >= 1.0 { "" } else { "of " };
-    format!("{} {of}the {what} of", ratio(told))
+    format!("{} {}the {what} of", ratio(told), part_of(told))
+}
+
+fn part_of(told: &Ratio) -> &'static str {
+    if told.value >= 1.0 { "" } else { "of " }
 }
 
 /// `2.1 times as long as`, `85 % of the time of`, `1/26 of the time of`.
@@ -74,17 +48,13 @@ pub(super) fn as_long_as(told: &Ratio) -> String {
     if told.value >= 1.0 { format!("{} as long as", ratio(told)) } else { of_the("time", told) }
 }
 
-/// `64 KiB`, of a hugetlb page too.
-fn bytes(page: &str) -> String {
-    parameters::page_bytes(page).map_or_else(|| page.to_owned(), crate::headline::whole)
-}
-
 /// Pages of a size: what the kernel calls base pages, folios, and huge pages of two sorts.
 pub(super) fn pages(page: &str) -> String {
     const BASE: u64 = 4096;
     const PMD: u64 = 2 << 20;
-    let bytes = bytes(page);
-    match parameters::page_bytes(page) {
+    let size = parameters::page_bytes(page);
+    let bytes = size.map_or_else(|| page.to_owned(), crate::headline::whole);
+    match size {
         _ if page.starts_with("hugetlb-") => format!("{bytes} hugetlb pages"),
         Some(size) if size <= BASE || size >= PMD => format!("{bytes} pages"),
         _ => format!("{bytes} folios"),

@@ -1,9 +1,9 @@
 //! `claims.toml`: what a publication compares and claims, read and checked.
 //!
-//! The one idea: everything is data but the words between the numbers, and those are templates of
-//! minijinja over the functions of [`super::functions`]: no language of our own. The file may be
-//! anybody's, so sizes are bounded, nothing can be included, and what could make much of little
-//! (assignments, macros, `*`) is refused where it is read.
+//! Everything is data but the words between the numbers, and those are templates of minijinja over
+//! the functions of [`super::functions`]: no language of our own. The file may be anybody's, so its
+//! size and that of a sentence are bounded, nothing can be included, and what could make much of
+//! little (assignments, macros, `*`) is refused where it is read.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use toml::Spanned;
 pub(super) const CLAIMS_BYTES_MAX: usize = 256 << 10;
 /// The longest template, and the longest sentence that one may make.
 pub(super) const SENTENCE_BYTES_MAX: usize = 4 << 10;
-/// Tables, figures, claims: so many of each, and so many sentences after one claim.
-const ITEMS_MAX: usize = 200;
 /// The statements that a template may hold: a choice, and a walk over a list.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
+/// The most claims that one may be made into by `each`.
+const EACH_MAX: usize = 64;
 
 /// A parameter's values: any of them will do.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -132,6 +132,15 @@ pub(super) struct ClaimSpec {
     pub(super) page: Option<String>,
 }
 
+impl ClaimSpec {
+    /// Every sentence of it.
+    fn sentences(&self) -> impl Iterator<Item = &Spanned<String>> {
+        let Self { says, agrees, open, explained, refuted, untestable, also, .. } = self;
+        let ends = [says, agrees, open, explained, refuted, untestable];
+        ends.into_iter().flatten().chain(also)
+    }
+}
+
 /// All of a file.
 #[expect(clippy::struct_field_names, reason = "fields are named as the file names them")]
 #[derive(Debug, Clone, Deserialize)]
@@ -182,68 +191,34 @@ impl Claims {
     }
 
     fn check(&self) -> Result<(), String> {
-        let most = |what: &str, count: usize| {
-            let text = || format!("1: more than {ITEMS_MAX} {what}; leave out some");
-            if count > ITEMS_MAX { Err(text()) } else { Ok(()) }
-        };
-        most("figures", self.figures.len())?;
-        most("tables", self.tables.len())?;
-        most("claims", self.claims.len())?;
-        for table in &self.tables {
-            most("figures of a table", table.figures.len())?;
-            let known = |name: &&String| !self.figures.contains_key(*name);
-            if let Some(unknown) = table.figures.iter().find(known) {
-                let line = self.source.find(&format!("\"{unknown}\"")).unwrap_or(0);
-                let line = line_of(&self.source, line);
-                return Err(format!("{line}: {}", self.no_figure(unknown)));
+        // What is in no span is looked for.
+        let line = |text: &str| line_of(&self.source, self.source.find(text).unwrap_or(0));
+        for name in self.tables.iter().flat_map(|table| &table.figures) {
+            if !self.figures.contains_key(name) {
+                return Err(format!("{}: {}", line(&format!("\"{name}\"")), self.no_figure(name)));
             }
-            if table.figures.is_empty() {
-                return Err("1: a table has no figures; name some of [figures]".to_owned());
-            }
-            table.text.iter().try_for_each(|text| self.check_template(text))?;
         }
-        self.text.iter().try_for_each(|text| self.check_template(text))?;
-        self.claims.iter().try_for_each(|claim| self.check_claim(claim))
-    }
-
-    fn check_claim(&self, claim: &ClaimSpec) -> Result<(), String> {
-        let combinations: usize = claim.each.values().map(Vec::len).fold(1, usize::saturating_mul);
-        let line = |at: &str| line_of(&self.source, self.source.find(at).unwrap_or(0));
-        if combinations > 64 || claim.also.len() > ITEMS_MAX {
-            let name = &claim.name;
-            return Err(format!(
-                "{}: claim `{name}` is made more than 64 times or has more than {ITEMS_MAX} \
-                 sentences; make it two",
-                line(name)
-            ));
-        }
-        let expressions = claim.with.values().chain(&claim.verdict);
-        expressions.into_iter().try_for_each(|text| self.check_expression(text))?;
-        let sentences = [
-            &claim.says,
-            &claim.agrees,
-            &claim.open,
-            &claim.explained,
-            &claim.refuted,
-            &claim.untestable,
-        ];
-        let sentences = sentences.into_iter().flatten().chain(&claim.also);
-        sentences.into_iter().try_for_each(|text| self.check_template(text))?;
-        let said = [&claim.agrees, &claim.open, &claim.refuted];
-        if claim.verdict.is_some() && said.iter().any(|sentence| sentence.is_none()) {
-            return Err(format!(
-                "{}: claim `{}` has a verdict and no sentence for some of it; write `agrees`, \
-                 `open` and `refuted`",
-                line(&claim.name),
-                claim.name
-            ));
-        }
-        if claim.verdict.is_none() && claim.says.is_none() && claim.untestable.is_none() {
-            return Err(format!(
-                "{}: claim `{}` says nothing; write `says`, or `verdict` with its sentences",
-                line(&claim.name),
-                claim.name
-            ));
+        let template = |text: &str| Environment::empty().template_from_str(text).map(drop);
+        let expression = |text: &str| Environment::empty().compile_expression(text).map(drop);
+        let texts = self.tables.iter().filter_map(|table| table.text.as_ref()).chain(&self.text);
+        let sentences = self.claims.iter().flat_map(ClaimSpec::sentences);
+        texts.chain(sentences).try_for_each(|text| self.check_text(text, template))?;
+        for claim in &self.claims {
+            let expressions = claim.with.values().chain(&claim.verdict);
+            expressions.into_iter().try_for_each(|text| self.check_text(text, expression))?;
+            let combinations = claim.each.values().map(Vec::len).fold(1, usize::saturating_mul);
+            let said = [&claim.agrees, &claim.open, &claim.refuted];
+            let what = if combinations > EACH_MAX {
+                "is made more than 64 times; make it two"
+            } else if claim.verdict.is_some() && said.iter().any(|sentence| sentence.is_none()) {
+                "has a verdict and no sentence for some of it; write `agrees`, `open` and `refuted`"
+            } else if claim.verdict.is_none() && claim.says.is_none() && claim.untestable.is_none()
+            {
+                "says nothing; write `says`, or `verdict` with its sentences"
+            } else {
+                continue;
+            };
+            return Err(format!("{}: claim `{}` {what}", line(&claim.name), claim.name));
         }
         Ok(())
     }
@@ -254,31 +229,29 @@ impl Claims {
         format!("no figure is called `{name}`; there are {}", names.join(", "))
     }
 
-    fn check_template(&self, template: &Spanned<String>) -> Result<(), String> {
-        let text = template.get_ref();
-        let line = self.line(template);
-        check_text(text).map_err(|why| format!("{line}: {why}"))?;
-        for rest in text.split("{%").skip(1) {
+    fn check_text(
+        &self,
+        text: &Spanned<String>,
+        read: impl Fn(&str) -> Result<(), minijinja::Error>,
+    ) -> Result<(), String> {
+        let source = text.get_ref();
+        let mut words = source.split("{%").skip(1).map(|rest| {
             let rest = rest.trim_start_matches(['-', '+']).trim_start();
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            let word = &rest[..end];
-            if !STATEMENTS.contains(&word) {
-                return Err(format!(
-                    "{line}: a template has no statement `{word}`; there are {}",
-                    STATEMENTS.join(", ")
-                ));
-            }
-        }
-        let read = Environment::empty();
-        let checked = read.template_from_str(text);
-        checked.map(|_| ()).map_err(|error| self.template_error(template, &error))
-    }
-
-    fn check_expression(&self, expression: &Spanned<String>) -> Result<(), String> {
-        let text = expression.get_ref();
-        check_text(text).map_err(|why| format!("{}: {why}", self.line(expression)))?;
-        let checked = Environment::empty().compile_expression(text).map(|_| ());
-        checked.map_err(|error| self.template_error(expression, &error))
+            rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default()
+        });
+        let why = if source.len() > SENTENCE_BYTES_MAX {
+            let most = SENTENCE_BYTES_MAX >> 10;
+            format!("a template is longer than {most} KiB; make it several sentences")
+        } else if source.contains('*') {
+            // A product of text is as long as one likes.
+            "a template has no `*`; write × in words, and ratio() for numbers".to_owned()
+        } else if let Some(word) = words.find(|word| !STATEMENTS.contains(word)) {
+            let known = STATEMENTS.join(", ");
+            format!("a template has no statement `{word}`; there are {known}")
+        } else {
+            return read(source).map_err(|error| self.template_error(text, &error));
+        };
+        Err(format!("{}: {why}", self.line(text)))
     }
 
     /// An error of the engine with the line of the file that it is about.
@@ -291,18 +264,6 @@ impl Claims {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         format!("{line}: {detail}; see docs/publications.md for what a sentence may ask")
     }
-}
-
-fn check_text(text: &str) -> Result<(), String> {
-    if text.len() > SENTENCE_BYTES_MAX {
-        let most = SENTENCE_BYTES_MAX >> 10;
-        return Err(format!("a template is longer than {most} KiB; make it several sentences"));
-    }
-    // A product of text is as long as one likes.
-    if text.contains('*') {
-        return Err("a template has no `*`; write × in words, and ratio() for numbers".to_owned());
-    }
-    Ok(())
 }
 
 fn line_of(text: &str, at: usize) -> usize {

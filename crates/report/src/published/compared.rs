@@ -8,7 +8,7 @@
 
 use pagelab_record::{Column, Measured, Table, units};
 
-use crate::{Entry, Quantity, Unit, group_thousands, tally};
+use crate::{Entry, group_thousands};
 
 /// What a row is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,20 +126,6 @@ impl Constant {
             _ if self.value >= 1e4 && self.value.fract() == 0.0 => group_thousands(self.value),
             _ => format!("{}", self.value),
         }
-    }
-}
-
-/// Adds what was simulated of each source, for claims: a series for each metric, in nanoseconds or
-/// counted.
-pub(crate) fn derive(entry: &mut Entry) {
-    let Some(measured) = entry.measured().filter(|_| entry.is_valid()) else { return };
-    for row in compared(measured) {
-        let simulated = if row.metric.is_time() {
-            Quantity::exact(row.simulated * 1e9, Unit::Ns)
-        } else {
-            Quantity::exact(row.simulated, Unit::Count)
-        };
-        entry.numbers.add(tally(&row.source, &row.metric.name), "simulated", Some(simulated));
     }
 }
 

@@ -69,14 +69,7 @@ impl Figure {
         lacks.extend(others.iter().flat_map(|other| other.lacks.iter().cloned()));
         let quantity = quantity.filter(|quantity| quantity.value.is_finite() && lacks.is_empty());
         if quantity.is_none() && lacks.is_empty() {
-            lacks.push(Lack {
-                what: self.label.clone(),
-                arm: String::new(),
-                why: "nothing can be divided by it".to_owned(),
-                standing: None,
-                cure: String::new(),
-                drops: true,
-            });
+            lacks.push(Lack::of(&self.label, "nothing can be divided by it"));
         }
         Self { quantity, source: None, form: None, signed: false, lacks, ..self.clone() }
     }
@@ -120,12 +113,8 @@ impl Figure {
         let mut ratio = self.derived(of_arms(), &[other]);
         if common.is_none() {
             let lack = |source: &Source| Lack {
-                what: display(&source.workload, &source.asked),
                 arm: source.arm.clone(),
-                why: "not arms of one case".to_owned(),
-                standing: None,
-                cure: String::new(),
-                drops: true,
+                ..Lack::of(display(&source.workload, &source.asked), "not arms of one case")
             };
             ratio.lacks = vec![lack(one), lack(two)];
         }
@@ -203,15 +192,8 @@ impl Both {
         let label = label.cloned().unwrap_or_else(|| name.to_owned());
         let quantity = found.source.entries.first().map(|(_, quantity)| *quantity);
         let lacks = if quantity.is_some() { Vec::new() } else { vec![self.lack(spec, &found)] };
-        Ok(Figure {
-            quantity,
-            label,
-            form: spec.form.clone(),
-            signed: false,
-            source: Some(found.source),
-            lacks,
-            sink: Arc::clone(&self.sink),
-        })
+        let (form, source, sink) = (spec.form.clone(), Some(found.source), Arc::clone(&self.sink));
+        Ok(Figure { quantity, label, form, signed: false, source, lacks, sink })
     }
 
     /// Every entry that a figure may be taken from, the best first, with its number where it has
@@ -224,23 +206,10 @@ impl Both {
 
     /// A number that no record holds.
     pub(super) fn exact(&self, label: &str, quantity: Option<Quantity>, cure: &str) -> Figure {
-        let lack = || Lack {
-            what: label.to_owned(),
-            arm: String::new(),
-            why: "no such case ran".to_owned(),
-            standing: None,
-            cure: cure.to_owned(),
-            drops: true,
-        };
-        Figure {
-            quantity,
-            label: label.to_owned(),
-            form: None,
-            signed: false,
-            source: None,
-            lacks: if quantity.is_some() { Vec::new() } else { vec![lack()] },
-            sink: Arc::clone(&self.sink),
-        }
+        let lack = Lack { cure: cure.to_owned(), ..Lack::of(label, "no such case ran") };
+        let lacks = if quantity.is_some() { Vec::new() } else { vec![lack] };
+        let (label, sink) = (label.to_owned(), Arc::clone(&self.sink));
+        Figure { quantity, label, form: None, signed: false, source: None, lacks, sink }
     }
 
     pub(super) fn entries(&self, side: Side) -> &[Entry] {
@@ -269,14 +238,12 @@ impl Both {
             (None, None, false) => spec.counter.clone(),
         };
         let counter = over.get("counter").cloned().or(counter);
-        let time = match pick("time", &theirs.time, &spec.time, "elapsed").as_str() {
-            "elapsed" => Time::Elapsed,
-            "cpu" => Time::Cpu,
-            "none" => Time::None,
-            other => {
-                return Err(format!("no time is called `{other}`; there are elapsed, cpu, none"));
-            }
-        };
+        let time = pick("time", &theirs.time, &spec.time, "elapsed");
+        let known = [Time::Elapsed, Time::Cpu, Time::None].into_iter();
+        let time = known
+            .clone()
+            .find(|known| known.name() == time)
+            .ok_or_else(|| format!("no time is called `{time}`; there are elapsed, cpu, none"))?;
         let mut asked = theirs.case.clone().unwrap_or_else(|| spec.case.clone());
         let changed = over.iter().filter(|(name, _)| !PLACES.contains(&name.as_str()));
         asked.extend(changed.map(|(n, value)| (n.clone(), Values::One(value.clone()))));
@@ -316,21 +283,24 @@ impl Both {
                 spec.arms.as_ref().map_or_else(String::new, |flag| format!(" --{flag} {arm}"));
             format!("pagelab run {}{}{arms}", spec.workload, flags.collect::<String>())
         };
+        let failed;
         let (why, cure) = match entry.map(|entry| (&entry.record.outcome, entry.standing)) {
-            None if *side == Side::Published => ("not published".to_owned(), String::new()),
-            None => ("no such case ran".to_owned(), command()),
-            Some((Outcome::Skipped { need, cure }, _)) => (need.clone(), cure.clone()),
-            Some((Outcome::Failed { reason }, _)) => (format!("failed: {reason}"), String::new()),
-            Some((_, Standing::Invalid)) => ("INVALID".to_owned(), String::new()),
-            Some((_, Standing::Emulated)) => {
-                ("an emulated machine: times mean nothing".to_owned(), String::new())
+            None if *side == Side::Published => ("not published", String::new()),
+            None => ("no such case ran", command()),
+            Some((Outcome::Skipped { need, cure }, _)) => (need.as_str(), cure.clone()),
+            Some((Outcome::Failed { reason }, _)) => {
+                failed = format!("failed: {reason}");
+                (failed.as_str(), String::new())
             }
-            Some(_) => ("its case has no such number".to_owned(), command()),
+            Some((_, Standing::Invalid)) => ("INVALID", String::new()),
+            Some((_, Standing::Emulated)) => {
+                ("an emulated machine: times mean nothing", String::new())
+            }
+            Some(_) => ("its case has no such number", command()),
         };
-        let what = display(&spec.workload, asked);
         let arm = if spec.arms.is_some() { arm.clone() } else { String::new() };
         let standing = entry.map(|entry| entry.standing);
-        Lack { what, arm, why, standing, cure, drops: true }
+        Lack { arm, standing, cure, ..Lack::of(display(&spec.workload, asked), why) }
     }
 }
 
@@ -342,10 +312,11 @@ struct Found {
 
 /// A parameter as results are compared by: a trace by its name, without what its generator takes.
 pub(super) fn parameter<'a>(entry: &'a Entry, name: &str) -> &'a str {
-    if name == "trace" { name_of(entry.case()) } else { entry.parameter(name) }
+    if name == "trace" { name_of(entry.case()) } else { entry.value(name) }
 }
 
-fn fits(entry: &Entry, asked: &Asked) -> bool {
+/// Whether a case has what is asked of it.
+pub(super) fn fits(entry: &Entry, asked: &Asked) -> bool {
     asked.iter().all(|(name, values)| {
         let value = parameter(entry, name);
         values.all().iter().any(|asked| asked == value)

@@ -142,10 +142,12 @@ fn paired(one: &Value, other: &Value, f: impl Fn(&Figure, &Figure) -> Figure) ->
     let at = |all: &[Arc<Figure>], index: usize| Arc::clone(&all[index.min(all.len() - 1)]);
     let made = (0..length).map(|index| {
         let (a, b) = (at(&ones, index), at(&others, index));
-        let label = if ones.len() > 1 { a.label.clone() } else { b.label.clone() };
-        let label = if others.len() > 1 || ones.len() > 1 { label } else { a.label.clone() };
         let mut made = f(&a, &b);
-        made.label = label;
+        made.label.clone_from(if ones.len() == 1 && others.len() > 1 {
+            &b.label
+        } else {
+            &a.label
+        });
         Value::from_object(made)
     });
     Ok(shaped(list, made.collect()))
@@ -155,25 +157,22 @@ fn paired(one: &Value, other: &Value, f: impl Fn(&Figure, &Figure) -> Figure) ->
 fn overs(kwargs: &Kwargs) -> Result<(bool, Vec<(String, Over)>), Error> {
     let mut all = vec![(String::new(), Over::new())];
     let mut list = false;
-    let names: Vec<String> = kwargs.args().map(str::to_owned).collect();
-    for name in names {
-        let value: Value = kwargs.get(&name)?;
-        let values = items(&value)?;
-        if value.kind() == ValueKind::Seq {
-            if list {
-                return Err(wrong("two lists in one call; write two calls"));
-            }
-            list = true;
-            let (_, base) = all.pop().unwrap_or_default();
-            all = vec![(String::new(), base); values.len()];
+    for name in kwargs.args() {
+        let value: Value = kwargs.get(name)?;
+        let (values, is_list) = (items(&value)?, value.kind() == ValueKind::Seq);
+        if is_list && list {
+            return Err(wrong("two lists in one call; write two calls"));
         }
-        let is_list = value.kind() == ValueKind::Seq;
+        if is_list {
+            list = true;
+            all = vec![all[0].clone(); values.len()];
+        }
         for (index, (label, over)) in all.iter_mut().enumerate() {
-            let value = &values[if is_list { index } else { 0 }];
-            over.insert(name.clone(), value.to_string());
+            let value = values[if is_list { index } else { 0 }].to_string();
             if is_list {
-                *label = value.to_string();
+                label.clone_from(&value);
             }
+            over.insert(name.to_owned(), value);
         }
     }
     Ok((list, all))
@@ -261,11 +260,13 @@ fn best(list: &Value, end: Option<&str>) -> Answer {
             return Err(wrong(format!("the best is smallest or largest, not `{other}`")));
         }
     };
-    let value = |figure: &Arc<Figure>| figure.quantity.map(|quantity| quantity.value);
-    let mut there: Vec<&Arc<Figure>> = all.iter().filter(|f| f.quantity.is_some()).collect();
-    there.sort_by(|a, b| value(a).unwrap_or(0.0).total_cmp(&value(b).unwrap_or(0.0)));
-    let found = if largest { there.last() } else { there.first() };
-    let found = found.copied().or(all.first()).ok_or_else(|| wrong("the best of nothing"))?;
+    let there = all.iter().filter_map(|figure| Some((figure, figure.quantity?.value)));
+    let order = |(_, a): &(_, f64), (_, b): &(_, f64)| a.total_cmp(b);
+    let found = if largest { there.max_by(order) } else { there.min_by(order) };
+    let found = found
+        .map(|(figure, _)| figure)
+        .or(all.first())
+        .ok_or_else(|| wrong("the best of nothing"))?;
     Ok(Value::from_object(found.as_ref().clone()))
 }
 
@@ -312,43 +313,35 @@ fn one_sided(quantity: Quantity, signed: bool) -> &'static str {
 /// `verdict(r)`: less, tie, more or open. `verdict(r, p)`: whether it says what was published.
 /// `verdict(q, low, high)`: whether it lies between. Of a list: what all of it says.
 fn verdict(args: &[Value]) -> Answer {
-    let mut words: Vec<&'static str> = Vec::new();
-    match args {
+    let words: Vec<&'static str> = match args {
         [one] => {
-            for figure in figures(one)? {
-                let Some(quantity) = figure.shown() else { continue };
-                words.push(one_sided(quantity, figure.signed));
-            }
+            let says = |figure: &Arc<Figure>| Some(one_sided(figure.shown()?, figure.signed));
+            figures(one)?.iter().filter_map(says).collect()
         }
         [one, other] => {
-            let (here, there) = (figures(one)?, figures(other)?);
-            for (here, there) in here.iter().zip(&there) {
-                let Some((a, b)) = here.shown().zip(there.shown()) else { continue };
-                let says = one_sided(a, here.signed);
-                words.push(match says {
+            let says = |(here, there): (&Arc<Figure>, &Arc<Figure>)| {
+                let (a, b) = here.shown().zip(there.shown())?;
+                Some(match one_sided(a, here.signed) {
                     "open" => "open",
-                    _ if says == one_sided(b, there.signed) => "agrees",
+                    says if says == one_sided(b, there.signed) => "agrees",
                     _ => "refuted",
-                });
-            }
+                })
+            };
+            figures(one)?.iter().zip(&figures(other)?).filter_map(says).collect()
         }
         [one, low, high] => {
             let (Some(low), Some(high)) = (plain(low), plain(high)) else {
                 return Err(wrong("verdict() between two numbers: write verdict(q, 1000, 2000)"));
             };
-            for figure in figures(one)? {
-                let Some(quantity) = figure.shown() else { continue };
-                words.push(if quantity.low >= low && quantity.high <= high {
-                    "agrees"
-                } else if quantity.high < low || quantity.low > high {
-                    "refuted"
-                } else {
-                    "open"
-                });
-            }
+            let says = |quantity: Quantity| match quantity {
+                Quantity { low: from, high: to, .. } if from >= low && to <= high => "agrees",
+                Quantity { low: from, high: to, .. } if to < low || from > high => "refuted",
+                _ => "open",
+            };
+            figures(one)?.iter().filter_map(|figure| figure.shown()).map(says).collect()
         }
         _ => return Err(wrong("verdict() takes a figure, and what to hold it against")),
-    }
+    };
     let first = words.first().copied().unwrap_or("open");
     let all = words.iter().all(|word| *word == first);
     Ok(Value::from(match first {

@@ -1,29 +1,22 @@
 //! Publications: somebody's records and what they claimed of them, beside a run.
 //!
-//! The one idea: a publication is a folder, `records.jsonl` and `claims.toml`, and nothing of it is
-//! code. Results are set side by side where they are alike by keys that the data states, and each
-//! claim gets a verdict from this run, or the name of the case that would give one. What data
-//! cannot say (a frame of somebody's program, a sum in 64 bits) is a row of [`EXTRAS`].
+//! A publication is a folder with `records.jsonl` and `claims.toml`, and nothing of it is code.
+//! Results are compared where they are alike by keys that the data states, and each claim gets a
+//! verdict from this run, or the name of the case that would give one. What claims cannot say (the
+//! output of somebody's program, a sum in 64 bits) is a template beside them, `report.j2`.
 
 mod claims;
 pub(crate) mod compared;
 mod figure;
 mod functions;
 mod machines;
-mod memory_log;
-mod memory_types;
-mod micro_pagefault;
 mod table;
+mod template;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    io::{self, Write},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use minijinja::{Environment, Value};
 use pagelab_record::{Nature, Record, journal};
@@ -34,30 +27,10 @@ use self::{
     figure::{Both, Sink},
     words::{Lack, drops, lacking},
 };
-use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_claim};
+use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_claim, grouped};
 
 /// The most records of a publication.
 const RECORDS_MAX: usize = 4096;
-
-/// What data cannot say of a publication: numbers of an entry, and blocks of the section.
-struct Extra {
-    name: &'static str,
-    /// Numbers that this publication's own arithmetic gives an entry.
-    derive: fn(&mut Entry),
-    /// Blocks after the tables.
-    blocks: fn(&Both) -> Vec<Block>,
-}
-
-/// The publications with a part in Rust.
-const EXTRAS: &[Extra] = &[
-    Extra {
-        name: "micro-pagefault",
-        derive: micro_pagefault::derive,
-        blocks: micro_pagefault::blocks,
-    },
-    Extra { name: "memory-types", derive: |_| (), blocks: memory_types::blocks },
-    Extra { name: "pghot", derive: compared::derive, blocks: |_| Vec::new() },
-];
 
 /// Published records and claims.
 #[derive(Debug, Clone)]
@@ -65,6 +38,7 @@ pub struct Publication {
     name: String,
     records: Vec<Record>,
     claims: Claims,
+    template: String,
 }
 
 impl Publication {
@@ -94,7 +68,22 @@ impl Publication {
             ));
         }
         let claims = Claims::parse(claims).map_err(|why| format!("{name}/claims.toml:{why}"))?;
-        Ok(Self { name: name.to_owned(), records, claims })
+        Ok(Self { name: name.to_owned(), records, claims, template: String::new() })
+    }
+
+    /// The same with the template of its folder.
+    ///
+    /// # Errors
+    /// A sentence that names the file, the line, and what is wrong.
+    pub fn with_template(self, template: &str) -> Result<Self, String> {
+        let read = Environment::new().template_from_str(template).map(|_| ());
+        read.map_err(|error| self.broken_template(&error))?;
+        Ok(Self { template: template.to_owned(), ..self })
+    }
+
+    fn broken_template(&self, error: &minijinja::Error) -> String {
+        let Self { name, .. } = self;
+        format!("{name}/report.j2:{}: {error}", error.line().unwrap_or(1))
     }
 
     /// Its name: that of its folder.
@@ -117,7 +106,6 @@ impl Publication {
         let ran = |entry: &Entry| entry.record.workload == self.claims.workload && entry.has_row();
         let says = !self.claims.tables.is_empty() || !self.claims.claims.is_empty();
         entries.iter().find(|entry| says && ran(entry))?;
-        let extra = EXTRAS.iter().find(|extra| extra.name == self.name);
         let figures = self.claims.figures.values();
         let workloads: Vec<&str> = figures.map(|figure| figure.workload.as_str()).collect();
         let about = |entry: &&Entry| {
@@ -126,28 +114,28 @@ impl Publication {
         };
         let mut here: Vec<Entry> = entries.iter().filter(about).cloned().collect();
         let mut published: Vec<Entry> = self.records.iter().map(entry).collect();
-        if let Some(extra) = extra {
-            here.iter_mut().chain(&mut published).for_each(extra.derive);
-        }
+        let printed = template::render(&self.template, &mut here, &mut published);
+        let printed =
+            printed.unwrap_or_else(|error| vec![Block::Note(broken(self.broken_template(&error)))]);
         let (limits, claims, sink) = (limits.clone(), self.claims.clone(), Sink::default());
         let both = Arc::new(Both { here, published, limits, claims, sink });
         let speaker =
             Speaker { name: &self.name, environment: functions::environment(&both), both: &both };
         let mut section = Section::new(self.name.clone(), &self.claims.title);
-        section.blocks.extend(speaker.paragraphs(&self.claims.text));
-        section.blocks.extend(machines::sentence(&self.records).map(Block::Text));
-        section.blocks.extend(invalid(&both.here).into_iter().map(Block::Note));
+        section.all(speaker.paragraphs(&self.claims.text));
+        section.all(machines::sentence(&self.records));
+        section.all(invalid(&both.here));
         for table in &self.claims.tables {
-            section.blocks.extend(table.heading.clone().map(Block::Heading));
-            section.blocks.push(Block::Table(table::of(&both, table)));
-            section.blocks.extend(speaker.paragraphs(table.text.as_slice()));
+            section.all(table.heading.clone().map(Block::Heading));
+            section.add(table::of(&both, table));
+            section.all(speaker.paragraphs(table.text.as_slice()));
         }
-        section.blocks.extend(extra.map(|extra| (extra.blocks)(&both)).unwrap_or_default());
+        section.all(printed);
         let said: Vec<Note> =
             self.claims.claims.iter().flat_map(|claim| speaker.claim(claim)).collect();
         if !said.is_empty() {
-            section.blocks.extend(self.claims.heading.clone().map(Block::Heading));
-            section.blocks.extend(said.into_iter().map(Block::Note));
+            section.all(self.claims.heading.clone().map(Block::Heading));
+            section.all(said);
         }
         Some(section)
     }
@@ -178,17 +166,19 @@ impl Speaker<'_> {
     /// # Errors
     /// A sentence that names file and line, where the template asks for what there is not.
     fn say(&self, template: &Spanned<String>, seen: &Seen) -> Result<Said, String> {
-        let mut out = Bounded(Vec::new());
-        let made = self
-            .environment
-            .template_from_str(template.get_ref())
-            .and_then(|made| made.render_captured_to(seen.clone(), &mut out).map(|_| ()));
+        let made = self.environment.template_from_str(template.get_ref());
+        let made = made.and_then(|made| made.render(seen.clone()));
         let lacks = self.lacks();
         if drops(&lacks) {
             return Ok((None, lacks));
         }
-        made.map_err(|error| self.wrong(&self.both.claims.template_error(template, &error)))?;
-        let text = String::from_utf8_lossy(&out.0).split_whitespace().collect::<Vec<_>>().join(" ");
+        let claims = &self.both.claims;
+        let text = made.map_err(|error| self.wrong(&claims.template_error(template, &error)))?;
+        if text.len() > SENTENCE_BYTES_MAX {
+            let why = "the sentence is too long; make it two";
+            return Err(self.wrong(&format!("{}: {why}", claims.line(template))));
+        }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok((Some(text).filter(|text| !text.is_empty()), lacks))
     }
 
@@ -233,18 +223,14 @@ impl Speaker<'_> {
         }
         seen.extend(bound);
         self.lacks();
-        let word = claim.verdict.as_ref().map(|expression| {
-            let word = evaluated(expression, &seen);
-            let lacks = self.lacks();
-            // What lacks a number gives no verdict, whatever the engine made of the lack.
-            if drops(&lacks) {
-                Ok((Value::from("untestable"), lacks))
-            } else {
-                word.map(|w| (w, lacks))
+        let (word, mut lacks) = match &claim.verdict {
+            Some(expression) => {
+                let word = evaluated(expression, &seen);
+                let lacks = self.lacks();
+                // What lacks a number gives no verdict, whatever the engine made of the lack.
+                let word = if drops(&lacks) { "untestable".to_owned() } else { word?.to_string() };
+                (word, lacks)
             }
-        });
-        let (word, mut lacks) = match word.transpose()? {
-            Some((word, lacks)) => (word.to_string(), lacks),
             None if claim.says.is_none() => ("untestable".to_owned(), Vec::new()),
             None => ("measured".to_owned(), Vec::new()),
         };
@@ -287,41 +273,18 @@ fn broken(text: String) -> Note {
     Note { tone: Tone::Bad, tag: "BROKEN", text, cure: String::new() }
 }
 
-/// A sentence that grows no longer than one may be.
-struct Bounded(Vec<u8>);
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > SENTENCE_BYTES_MAX {
-            return Err(io::Error::other("the sentence is too long; make it two"));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// What was measured of something else than its name says, by the claims that say so.
 fn invalid(entries: &[Entry]) -> Vec<Note> {
-    let mut told: Vec<(String, usize, Cow<'_, str>)> = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.standing == Standing::Invalid) {
+    let invalid = entries.iter().filter(|entry| entry.standing == Standing::Invalid);
+    let told = grouped(invalid.flat_map(|entry| {
         // What a person can do about it stands among the record's warnings.
-        let warnings = entry.measured().map_or(&[][..], |measured| &measured.warnings);
-        let advice = warnings.first().map_or("", String::as_str);
-        for claim in entry.failed_claims() {
-            let claim = display_claim(claim);
-            match told.iter_mut().find(|(other, ..)| *other == claim) {
-                Some((_, count, _)) => *count += 1,
-                None => told.push((claim, 1, advice.into())),
-            }
-        }
-    }
-    let note = |(claim, count, advice): (String, usize, Cow<'_, str>)| {
-        let records = if count == 1 { "record" } else { "records" };
-        let advice = if advice.is_empty() { String::new() } else { format!("; {advice}") };
+        let advice = entry.measured().and_then(|measured| measured.warnings.first());
+        entry.failed_claims().map(move |claim| (display_claim(claim), advice))
+    }));
+    let note = |(claim, advice): (String, Vec<Option<&String>>)| {
+        let records = if advice.len() == 1 { "record" } else { "records" };
+        let count = advice.len();
+        let advice = advice[0].map_or_else(String::new, |advice| format!("; {advice}"));
         let text = format!("{count} {records}: {claim}. None of their numbers is quoted{advice}.");
         Note { tone: Tone::Bad, tag: "INVALID", text, cure: String::new() }
     };

@@ -5,8 +5,8 @@
 //! has no like in this run stands alone, with a dash.
 
 use super::{
-    claims::TableSpec,
-    figure::{Both, Figure, Over, Side, THEIRS, parameter},
+    claims::{FigureSpec, TableSpec},
+    figure::{Both, Figure, Over, Side, THEIRS, fits, parameter},
     words::words,
 };
 use crate::{Cell, Column, Entry, Standing, Table, Tone, distinct};
@@ -56,20 +56,16 @@ pub(super) fn of(both: &Both, spec: &TableSpec) -> Table {
 
 /// The arms of an entry that make rows; none where it is not of the table.
 fn arms(both: &Both, spec: &TableSpec, entry: &Entry, side: Side) -> Vec<String> {
-    let figures: Vec<_> = spec.figures.iter().map(|name| &both.claims.figures[name]).collect();
+    let figures: Vec<&FigureSpec> =
+        spec.figures.iter().map(|name| &both.claims.figures[name]).collect();
     if !figures.iter().any(|figure| figure.workload == entry.record.workload) {
         return Vec::new();
     }
-    let asked = |figure: &super::claims::FigureSpec| match side {
-        Side::Here => figure.case.clone(),
-        Side::Published => figure.published.case.clone().unwrap_or_else(|| figure.case.clone()),
+    let asked = |figure: &&FigureSpec| {
+        let theirs = figure.published.case.as_ref().filter(|_| side == Side::Published);
+        fits(entry, theirs.unwrap_or(&figure.case))
     };
-    let fits = |figure: &&super::claims::FigureSpec| {
-        asked(figure)
-            .iter()
-            .all(|(name, values)| values.all().iter().any(|value| value == parameter(entry, name)))
-    };
-    if !figures.iter().any(fits) {
+    if !figures.iter().copied().any(|figure| asked(&figure)) {
         return Vec::new();
     }
     if !spec.like.iter().any(|key| key == ARM) {
@@ -144,11 +140,6 @@ fn lines(
 
 /// What stands where a number of ours would: why there is none, in a word.
 fn why(figure: &Figure) -> Cell {
-    match figure.lacks.first().and_then(|lack| lack.standing) {
-        Some(Standing::Invalid) => Cell::toned("INVALID", Tone::Bad),
-        Some(Standing::Emulated) => Cell::toned("EMULATED", Tone::Warn),
-        Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
-        Some(Standing::Failed) => Cell::toned("FAILED", Tone::Bad),
-        Some(Standing::Valid) | None => Cell::none(),
-    }
+    let standing = figure.lacks.first().and_then(|lack| lack.standing);
+    standing.map_or_else(Cell::none, Standing::cell)
 }

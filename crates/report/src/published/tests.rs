@@ -69,6 +69,55 @@ fn every_publication_of_ours_is_read_and_its_times_follow_from_each_other() {
     }
 }
 
+/// The published entries of a publication, with what its template adds.
+fn templated(records: &str, template: &str) -> Vec<Entry> {
+    let mut entries: Vec<Entry> =
+        journal::read_records(records).unwrap().iter().map(Entry::of).collect();
+    template::render(template, &mut [], &mut entries).unwrap();
+    entries
+}
+
+#[test]
+fn the_rates_and_counts_of_micro_pagefault_follow_from_its_times_and_a_ragged_mapping() {
+    let entries = templated(
+        include_str!("../../../../published/micro-pagefault/records.jsonl"),
+        include_str!("../../../../published/micro-pagefault/report.j2"),
+    );
+    let rates = [3_445.492_572, 8_340.724_252, 3_940.813_233, 12_060.894_881, 16_000.870_945];
+    let (base, huge, giant) = (2_621_440.0, 5_119.0 + 512.0, 9.0 + 511.0 + 512.0);
+    let faults = [base, huge, base, huge, giant].map(|count| 20.0 * count);
+    assert_eq!(entries.len(), rates.len());
+    for ((entry, rate), faults) in entries.iter().zip(rates).zip(faults) {
+        let of = |statistic| {
+            let mut all = entry.numbers.0.iter();
+            all.rfind(|number| number.statistic == statistic).unwrap().quantity.value
+        };
+        // Printed times are rounded to a microsecond.
+        assert!((of("bandwidth") / 1_048_576.0 / rate - 1.0).abs() < 1e-7, "{rate}");
+        assert!((of("faults") - faults).abs() < 0.5);
+    }
+}
+
+#[test]
+fn a_template_that_is_wrong_is_named_with_its_line() {
+    let publication = Publication::parse("mine", "", HEAD).unwrap();
+    let why = publication.clone().with_template("\n{% if %}").unwrap_err();
+    assert!(why.starts_with("mine/report.j2:2: "), "{why}");
+    let text = format!("{HEAD}[[claims]]\nname = \"x\"\nsays = 'so'");
+    let publication = Publication::parse("mine", "", &text).unwrap();
+    for (template, wanted) in [("\n{{ 1 / 0 }}", "mine/report.j2:2: "), ("text", "what it prints")]
+    {
+        let publication = publication.clone().with_template(template).unwrap();
+        let entries = [views::entry(&case("one", 2))];
+        let section = publication.section(&entries, &Limits::default(), views::entry).unwrap();
+        let is_broken = |block: &Block| match block {
+            Block::Note(note) => note.tag == "BROKEN" && note.text.contains(wanted),
+            _ => false,
+        };
+        assert!(section.blocks.iter().any(is_broken), "{section:?}");
+    }
+}
+
 #[test]
 fn a_ratio_of_arms_is_taken_process_by_process_and_of_cases_with_the_worst_ends() {
     let of = |trace, arm| format!("of(\"time\", trace=\"{trace}\", arm=\"{arm}\")");

@@ -3,7 +3,7 @@
 use pagelab_record::units;
 
 use super::claims::Asked;
-use crate::{Quantity, Standing, Unit, group_thousands};
+use crate::{Quantity, Standing, Unit, distinct, group_thousands, grouped};
 
 /// Why there is no number, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,14 @@ pub(super) struct Lack {
     pub(super) cure: String,
     /// Whether what asked for it says nothing without it.
     pub(super) drops: bool,
+}
+
+impl Lack {
+    /// A lack that drops the sentence, of which nothing else is known.
+    pub(super) fn of(what: impl Into<String>, why: &str) -> Self {
+        let (what, why, arm, cure) = (what.into(), why.to_owned(), String::new(), String::new());
+        Self { what, arm, why, standing: None, cure, drops: true }
+    }
 }
 
 /// Whether any of it drops what asked for it.
@@ -69,32 +77,19 @@ pub(super) fn words(quantity: Quantity, signed: bool, form: &str, interval: bool
     }
 }
 
-/// What lacks of a case, and its arms.
-type Case<'a> = (&'a Lack, Vec<&'a str>);
-
 /// What is missing, in words, and the first cure that there is.
 pub(super) fn lacking(lacks: &[Lack]) -> (String, String) {
     // By reason, then by case: a module that is missing takes a dozen cases.
-    let mut told: Vec<(&str, Vec<Case<'_>>)> = Vec::new();
-    for lack in lacks {
-        let at = told.iter().position(|(why, _)| *why == lack.why).unwrap_or_else(|| {
-            told.push((&lack.why, Vec::new()));
-            told.len() - 1
-        });
-        let cases = &mut told[at].1;
-        match cases.iter_mut().find(|(other, _)| other.what == lack.what) {
-            Some((_, arms)) if arms.contains(&lack.arm.as_str()) => {}
-            Some((_, arms)) => arms.push(&lack.arm),
-            None => cases.push((lack, vec![&lack.arm])),
-        }
-    }
+    let told = grouped(lacks.iter().map(|lack| (lack.why.as_str(), (lack.what.as_str(), lack))));
+    let told: Vec<_> = told.into_iter().map(|(why, cases)| (why, grouped(cases))).collect();
     let text = told.iter().map(|(why, cases)| {
         let mut workload = "";
-        let cases = cases.iter().map(|(lack, arms)| {
-            let (of, rest) = lack.what.split_once(' ').unwrap_or(("", &lack.what));
-            let case = if of == workload { rest } else { &lack.what };
+        let cases = cases.iter().map(|(what, lacks)| {
+            let (of, rest) = what.split_once(' ').unwrap_or(("", what));
+            let case = if of == workload { rest } else { what };
             workload = of;
-            let arms: Vec<&str> = arms.iter().copied().filter(|arm| !arm.is_empty()).collect();
+            let mut arms = arms(lacks);
+            arms.retain(|arm| !arm.is_empty());
             let with = if arms.is_empty() { "" } else { " with " };
             format!("{case}{with}{}", arms.join(" and "))
         });
@@ -102,11 +97,15 @@ pub(super) fn lacking(lacks: &[Lack]) -> (String, String) {
     });
     let text = text.collect::<Vec<_>>().join("; ");
     let mut cases = told.iter().flat_map(|(_, cases)| cases);
-    let cure = cases.find(|(lack, _)| !lack.cure.is_empty()).map(|(lack, arms)| {
-        let more = arms.iter().filter(|arm| **arm != lack.arm).map(|arm| format!(",{arm}"));
-        format!("{}{}", lack.cure, more.collect::<String>())
+    let cure = cases.find(|(_, lacks)| !lacks[0].cure.is_empty()).map(|(_, lacks)| {
+        let more = arms(lacks).into_iter().filter(|arm| *arm != lacks[0].arm);
+        [lacks[0].cure.as_str()].into_iter().chain(more).collect::<Vec<_>>().join(",")
     });
     (text, cure.unwrap_or_default())
+}
+
+fn arms<'a>(lacks: &[&'a Lack]) -> Vec<&'a str> {
+    distinct(lacks.iter().map(|lack| lack.arm.as_str()))
 }
 
 /// A case that was asked for.

@@ -7,8 +7,8 @@
 use pagelab_record::{Case, Measured, Nature};
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Numbers, Quantity, Run, Section, Unit, all_rows, columns,
-    elapsed, headline,
+    Cell, Entry, Grid, Headline, Numbers, Quantity, Run, Section, Unit, all_rows, columns, elapsed,
+    headline,
 };
 use pagelab_record::vocabulary::series::SCORE;
 
@@ -72,16 +72,15 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         .number("proc×rep", 4, |row| row.entry.counts(elapsed(row.share, SCORE)))
         .words("witness", 0, |row| row.entry.proof())
         .table(rows);
-    let mut section =
-        Section::new("curve", "A share of the accesses in slow memory").with(Block::Table(table));
-    section.blocks.push(Block::Text(format!(
+    let mut section = Section::new("curve", "A share of the accesses in slow memory").with(table);
+    section.add(format!(
         "{}Score: from the first thread's start to the last one's end. The same accesses over each \
          placement, in which nothing moves. A straight line: between everything fast and \
          everything slow.{}",
         all_rows(&mine, &shown),
         caveat(&mine)
-    )));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 

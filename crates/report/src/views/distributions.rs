@@ -59,7 +59,7 @@ fn members(entries: &[Entry]) -> Vec<Members<'_>> {
     let like_most = |entry: &&&Entry| parameters::unusual(entry.case(), &usual, &["kind", "page"]);
     let ordinary: Vec<&Entry> = mine.iter().filter(|e| like_most(e) == 0).copied().collect();
     let of = |(name, parameter, value): (&'static str, &str, &str)| {
-        let mine = ordinary.iter().filter(|entry| entry.parameter(parameter) == value);
+        let mine = ordinary.iter().filter(|entry| entry.value(parameter) == value);
         Members { name, entries: mine.copied().collect() }
     };
     let families = [
@@ -164,7 +164,7 @@ fn distributions(entries: &[&Entry]) -> Vec<Distribution> {
             }
             let steps = steps(entry, arm);
             if !steps.is_empty() {
-                let [kind, page] = ["kind", "page"].map(|name| entry.parameter(name).to_owned());
+                let [kind, page] = ["kind", "page"].map(|name| entry.value(name).to_owned());
                 let label =
                     if control { "present page".to_owned() } else { format!("{label}{suffix}") };
                 all.push(Distribution { label, kind, page, control, steps });

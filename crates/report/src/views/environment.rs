@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{Host, Record, RunHeader, units};
 use serde_json::Value;
 
-use crate::{Block, Cell, Column, Run, Section, Table, Tone};
+use crate::{Cell, Column, Run, Section, Table, Tone};
 
 /// One class of facts: name, meaning, and where it is in a host.
 type Class = (&'static str, &'static str, fn(&Host) -> &BTreeMap<String, Value>);
@@ -61,8 +61,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         let rows = facts.into_iter();
         let rows = rows.map(|(name, values)| vec![name.into(), merged(name, &values)]).collect();
         let columns = vec![Column::words(name), Column::words("value")];
-        section.blocks.push(Block::Text(format!("{name}: {meaning}")));
-        section.blocks.push(Block::Table(Table { columns, rows }));
+        section.add(format!("{name}: {meaning}"));
+        section.add(Table { columns, rows });
     }
     (!section.blocks.is_empty()).then_some(section)
 }

@@ -9,13 +9,12 @@ use crate::{
 pub(crate) fn section(run: &Run) -> Option<Section> {
     run.findings.first()?;
     let mut section = Section::new("findings", "Findings");
-    section.blocks.extend(run.findings.iter().map(block));
-    Some(section.with(Block::Text(
+    section.all(run.findings.iter().map(block));
+    Some(section.with(
         "A finding is said where the whole 95 % interval of a ratio, one number for each process, \
          lies beyond what is worth saying: a difference of several percent or more. It holds for \
-         this machine as it is set up, in this boot."
-            .to_owned(),
-    )))
+         this machine as it is set up, in this boot.",
+    ))
 }
 
 fn block(finding: &Finding) -> Block {

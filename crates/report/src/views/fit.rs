@@ -120,9 +120,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("fit", "Fixed cost and cost by size");
-    section.blocks.extend(plane(run));
+    section.all(plane(run));
     if fitted.is_empty() {
-        section.blocks.extend(note);
+        section.all(note);
         return Some(section);
     }
     let slope = |line: &Line| Quantity::exact(line.slope, Unit::NsPerKib);
@@ -137,15 +137,14 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         .number("R²", 1, |(_, line)| format!("{:.4}", line.r_squared))
         .number("sizes", 3, |(fit, _)| Cell::toned(fit.points.len().to_string(), Tone::Quiet))
         .table(fitted);
-    section.blocks.push(Block::Table(table));
-    section.blocks.extend(note);
-    Some(section.with(Block::Text(
+    section.add(table);
+    section.all(note);
+    Some(section.with(
         "Cost of a fault = at size 0 + by size · KiB: least squares with relative weights over \
          the page sizes of otherwise equal cases; the interval says how far these lie from the \
          line. No fault was measured at size 0. Sizes whose R² \
          is below 0.98, or whose line begins above the smallest fault, have no line. In bulk: per \
          fault of fault/throughput; each timed alone: p50 of fault/latency, which leaves out the \
-         tail and the faults that allocate page tables."
-            .to_owned(),
-    )))
+         tail and the faults that allocate page tables.",
+    ))
 }

@@ -8,49 +8,31 @@
 use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
-    At, Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
+    At, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
     all_rows, base_cases, columns, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     numbers::total,
-    parameters,
+    parameter, parameters,
     views::distributions,
 };
 
-/// The call that made memory present, for each page.
-pub(crate) use pagelab_record::vocabulary::series::CALL;
-/// The series of all faults.
-pub(crate) use pagelab_record::vocabulary::series::FAULT;
-/// The series of faults whose memory the host had to back first.
-pub(crate) use pagelab_record::vocabulary::series::FAULT_COLD as COLD;
-/// The series of faults that got a base page instead of the page under test.
-pub(crate) use pagelab_record::vocabulary::series::FAULT_FALLBACK as FALLBACK;
-/// The series of faults that also allocate a page-table page.
-pub(crate) use pagelab_record::vocabulary::series::FAULT_PAGE_TABLE as PAGE_TABLE;
-/// The series of times from when a touch was due.
-pub(crate) use pagelab_record::vocabulary::series::FAULT_RESPONSE as RESPONSE;
-/// The series of touches of memory that a call made present: they take no fault.
-pub(crate) use pagelab_record::vocabulary::series::TOUCH;
-/// The series of walks over other memory after each touch.
-pub(crate) use pagelab_record::vocabulary::series::WALK;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::LATENCY as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::AS_PUBLISHED, arm::CONTROL, arm::OURS as ARM, series::CALL, series::FAULT,
+    series::FAULT_COLD as COLD, series::FAULT_FALLBACK as FALLBACK,
+    series::FAULT_PAGE_TABLE as PAGE_TABLE, series::FAULT_RESPONSE as RESPONSE, series::TOUCH,
+    series::WALK, workload::LATENCY as WORKLOAD,
+};
 /// What a row is about where there are no faults: touches of pages that a call made present, and
 /// calls that are timed themselves.
 const INSTEAD: [(&str, &str); 2] = [(TOUCH, "(no fault)"), (CALL, "(call)")];
-/// The same loop over present pages.
-pub(crate) use pagelab_record::vocabulary::arm::CONTROL;
-/// The arm that the headline comes from.
-pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
 /// The counter of pages that one fault maps.
 const AROUND: &str = counter::PAGES_MAPPED_BY_A_FAULT;
-/// The note's own method.
-pub(crate) use pagelab_record::vocabulary::arm::AS_PUBLISHED;
 
 /// Adds what a latency case implies beside the limits: the rate at which a fault provides memory.
 pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut Numbers) {
     let at = elapsed(ARM, FAULT);
-    let page = case.get("page").and_then(parameters::page_bytes);
-    if let (Some("write"), Some(page)) = (case.get("kind"), page) {
+    let page = case.get(parameter::PAGE).and_then(parameters::page_bytes);
+    if let (Some("write"), Some(page)) = (case.get(parameter::KIND), page) {
         let median = numbers.get(at, "p50");
         let bandwidth = median.and_then(|q| q.under(page as f64 * 1e9, Unit::BytesPerSecond));
         // What the series implies from its own bytes is the same number: it is not said twice.
@@ -67,10 +49,10 @@ pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut N
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("latency", "Fault latency");
-    section.blocks.extend(distributions::blocks(&run.entries));
+    section.all(distributions::blocks(&run.entries));
     let shown = columns(&mine, &["kind", "page"]);
-    section.blocks.push(Block::Table(table(&mine, &shown)));
-    section.blocks.push(Block::Text(format!(
+    section.add(table(&mine, &shown));
+    section.add(format!(
         "{}p50: of faults that were timed one by one; fault/throughput times them in bulk, with \
          the tail and page tables. The median empty timer pair is subtracted. + table: faults that \
          also allocated a page of page table. + host: faults whose memory the host had to find \
@@ -78,12 +60,12 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          median of the same loop over pages that are present. Of clear: the rate of the median \
          fault over the clear limit, for faults that clear.",
         all_rows(&mine, &shown)
-    )));
-    section.blocks.extend(around(&mine).map(Block::Text));
-    section.blocks.extend(disturbances(&mine).map(Block::Text));
-    section.blocks.extend(stalls(&mine).map(Block::Text));
-    section.blocks.extend(over_limit(&mine).map(Block::Note));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(around(&mine));
+    section.all(disturbances(&mine));
+    section.all(stalls(&mine));
+    section.all(over_limit(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -165,8 +147,9 @@ fn has(entry: &Entry, arm: &str, series: &str) -> bool {
 
 /// How many pages one fault mapped, where it was more than the one that was touched.
 fn around(entries: &[&Entry]) -> Option<String> {
-    let pages =
-        |entry: &&Entry| (entry.parameter("kind").to_owned(), entry.counter(AROUND).unwrap_or(0));
+    let pages = |entry: &&Entry| {
+        (entry.value(parameter::KIND).to_owned(), entry.counter(AROUND).unwrap_or(0))
+    };
     let mut told: Vec<_> = entries.iter().filter(|e| e.is_valid()).map(pages).collect();
     told.retain(|(_, pages)| *pages > 1);
     told.dedup();
@@ -198,7 +181,7 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
         let disturbed = entries.iter().filter(|e| e.is_valid() && e.counter(counter) > Some(0));
         let told: Vec<String> = disturbed
             .map(|entry| {
-                let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+                let (kind, page) = (entry.value(parameter::KIND), entry.value(parameter::PAGE));
                 format!("{kind} {page} {}", entry.counter(counter).unwrap_or(0))
             })
             .collect();

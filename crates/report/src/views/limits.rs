@@ -10,7 +10,7 @@ use pagelab_record::{
 
 use crate::{
     Block, Cell, Column, Entry, Grid, Headline, Key, Lanes, Limits, Note, Quantity, Run, Section,
-    Standing, Table, Tone,
+    Standing, Table, Time, Tone,
     chart::Row,
     headline, hue,
     limits::{Best, Level, OPERATIONS},
@@ -18,6 +18,10 @@ use crate::{
 
 /// The workloads that measure a limit.
 pub(crate) const WORKLOADS: [&str; 5] = [CLEAR, COPY, READ, TIMER, SYSCALL];
+/// The series of each.
+pub(crate) const SERIES: [(&str, Time); 5] =
+    [("clear", BY), ("copy", BY), ("read", BY), ("sample", BY), ("getppid", BY)];
+const BY: Time = Time::Elapsed;
 
 /// Whether a workload measures a limit.
 pub(crate) fn is_limit(workload: &str) -> bool {
@@ -35,13 +39,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("limits", "Limits of this machine");
     if !limits.levels.is_empty() {
-        section.blocks.extend(lanes(limits));
-        section.blocks.push(Block::Table(table(limits)));
+        section.all(lanes(limits));
+        section.add(table(limits));
     }
     if !limits.costs.is_empty() {
-        section.blocks.push(Block::Table(costs_table(limits)));
+        section.add(costs_table(limits));
     }
-    section.blocks.extend(notes);
+    section.all(notes);
     Some(section)
 }
 

@@ -8,8 +8,8 @@
 use pagelab_record::{Nature, vocabulary::counter};
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
-    group_thousands, headline,
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
+    group_thousands, headline, parameter,
 };
 use pagelab_record::vocabulary::{
     arm::NONE,
@@ -33,7 +33,7 @@ const SOURCES: [(&str, &str, &str); 4] = [
 ];
 
 fn score(entry: &Entry) -> Option<Quantity> {
-    entry.numbers.get(elapsed(entry.parameter("mode"), SCORE), "p50")
+    entry.numbers.get(elapsed(entry.value(parameter::MODE), SCORE), "p50")
 }
 
 fn micros(quantity: Option<Quantity>) -> Cell {
@@ -58,26 +58,25 @@ fn section(run: &Run) -> Option<Section> {
         .number("promoted", 1, move |entry| count(entry, counter::PAGES_PROMOTED))
         .number("demoted", 1, move |entry| count(entry, counter::PAGES_DEMOTED))
         .number("hint faults", 3, move |entry| count(entry, "numa_hint_faults"))
-        .number("proc×rep", 4, |entry| entry.counts(elapsed(entry.parameter("mode"), SCORE)))
+        .number("proc×rep", 4, |entry| entry.counts(elapsed(entry.value(parameter::MODE), SCORE)))
         .words("witness", 0, |entry| entry.proof())
         .told(mine.iter().copied());
-    let mut section =
-        Section::new("micro", "Random accesses to the slow node").with(Block::Table(table));
-    section.blocks.push(Block::Text(format!(
+    let mut section = Section::new("micro", "Random accesses to the slow node").with(table);
+    section.add(format!(
         "{}Score: from the first thread's start to the last one's end. Pages: of one repetition; \
          the counts after it are of all repetitions, promoted and demoted by the kernel, for the \
          whole machine.{}",
         all_rows(&mine, &shown),
         caveat(&mine)
-    )));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
 /// Promotion was measured on no machine yet.
 fn caveat(mine: &[&Entry]) -> &'static str {
     let is_real = |entry: &&&Entry| {
-        entry.record.nature == Nature::Measured && entry.parameter("mode") != NONE
+        entry.record.nature == Nature::Measured && entry.value(parameter::MODE) != NONE
     };
     if mine.iter().any(|entry| is_real(&entry) && entry.is_valid()) {
         ""
@@ -98,17 +97,18 @@ struct Row {
 fn beside(run: &Run) -> Option<Section> {
     let published = |arm: &str| {
         let of = |entry: &&Entry| entry.numbers.get(elapsed(arm, TIME), "p50").is_some();
-        let mut mine = run.published.iter().filter(|e| e.parameter("scenario") == SCENARIO);
+        let mut mine = run.published.iter().filter(|e| e.value(parameter::SCENARIO) == SCENARIO);
         mine.find(of)
     };
     published(SOURCES[0].0)?;
     let model = run.rows(SIMULATION).into_iter().find(|entry| {
-        let is_as_published = |name| matches!(entry.parameter(name), "auto" | "");
-        entry.parameter("scenario") == SCENARIO
+        let is_as_published = |name| matches!(entry.value(name), "auto" | "");
+        entry.value(parameter::SCENARIO) == SCENARIO
             && ["period", "policy", "threshold"].into_iter().all(is_as_published)
     });
     let micro = run.rows(WORKLOAD);
-    let ours = |mode: &str| micro.iter().copied().find(|entry| entry.parameter("mode") == mode);
+    let ours =
+        |mode: &str| micro.iter().copied().find(|entry| entry.value(parameter::MODE) == mode);
     let row = |(source, still, mode): (&'static str, &str, &str)| {
         let printed = |arm: &str| published(arm)?.numbers.get(elapsed(arm, TIME), "p50");
         let simulated = |arm: &str| model?.numbers.get(elapsed(arm, RUN), "p50");
@@ -146,14 +146,14 @@ fn beside(run: &Run) -> Option<Section> {
             "micro-beside",
             "The published micro-benchmark: published, simulated, measured",
         )
-        .with(Block::Table(table))
-        .with(Block::Text(format!(
+        .with(table)
+        .with(format!(
             "Published: 64 threads, 8 GiB, on an AMD machine with a CXL node. Simulated: the \
                  scenario {SCENARIO}. Measured here: tier/micro, of the size that its table says; \
                  a mode that this machine lacks is a dash. Each against its own time of no \
                  migration: the times themselves are of different work.{}",
             caveat(&micro)
-        ))),
+        )),
     )
 }
 
@@ -169,9 +169,10 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         rest(entry) == rest(other)
     };
     let told = |entry: &&Entry| {
-        let is_control = |other: &&&Entry| other.parameter("mode") == NONE && alike(other, entry);
+        let is_control =
+            |other: &&&Entry| other.value(parameter::MODE) == NONE && alike(other, entry);
         let still = score(valid.iter().find(is_control)?)?;
-        let mode = entry.parameter("mode");
+        let mode = entry.value(parameter::MODE);
         let ratio = score(entry)?.over(still, crate::Unit::Ratio).filter(|_| mode != NONE)?;
         let label = format!("of the time without migration, random accesses with {mode}");
         Some(headline(ratio, label, &[]))

@@ -34,7 +34,11 @@ mod verify;
 mod workers;
 
 pub(crate) use limits::is_limit;
-use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
+use pagelab_record::{
+    Case, Measured, Record, RunHeader,
+    journal::Damage,
+    vocabulary::series::{END_TO_END, FAULT, LOAD, OP, REPLAY, TEST},
+};
 
 pub use self::tries::BuildLimit;
 pub(crate) use self::{
@@ -45,8 +49,9 @@ pub(crate) use self::{
     tries::{Fitted, Foretold, exceeded, value as tried},
 };
 use crate::{
-    Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly,
-    findings::of as findings_of, fit::fits, parameters, published::Publication,
+    Entry, Headline, Limits, Numbers, Run, Section, Time, cases::name_shortly,
+    findings::of as findings_of, fit::fits, metric::FAULT_IN, parameter, parameters,
+    published::Publication,
 };
 
 /// The default of a workload's parameter, where it has one: what a report need not say.
@@ -62,6 +67,9 @@ struct View {
     sections: Sections,
     /// The numbers that a run is remembered by.
     headlines: fn(&Run) -> Vec<Headline>,
+    /// The series and the time of the number that a case of each workload is compared by; without
+    /// one, every series that is a time.
+    main: &'static [(&'static str, Time)],
     /// The parameters that a case of its workloads is called by; what tells it from others of its
     /// run is added.
     short: &'static [&'static str],
@@ -93,6 +101,7 @@ const NOTHING: View = View {
     derive: &[],
     sections: Sections::None,
     headlines: |_| Vec::new(),
+    main: &[],
     short: &[],
 };
 
@@ -108,6 +117,7 @@ const VIEWS: &[View] = &[
         derive: &[Together(explain::derive)],
         sections: One(explain::section),
         headlines: explain::headlines,
+        ..NOTHING
     },
     View {
         workloads: &[tries::WORKLOAD],
@@ -118,6 +128,7 @@ const VIEWS: &[View] = &[
     },
     View {
         workloads: &[latency::WORKLOAD],
+        main: &[(FAULT, Time::Elapsed)],
         short: &["kind", "page"],
         derive: &[Derive::Limits(latency::derive)],
         sections: One(latency::section),
@@ -125,6 +136,7 @@ const VIEWS: &[View] = &[
     },
     View {
         workloads: &[userfaultfd::WORKLOAD],
+        main: &[(FAULT, Time::Elapsed)],
         short: &["handler", "op", "page"],
         sections: One(userfaultfd::section),
         headlines: userfaultfd::headlines,
@@ -139,6 +151,7 @@ const VIEWS: &[View] = &[
     },
     View {
         workloads: &[stages::WORKLOAD],
+        main: &[(END_TO_END, Time::Elapsed)],
         short: &["kind"],
         derive: &[Alone(stages::derive)],
         sections: One(stages::section),
@@ -146,6 +159,7 @@ const VIEWS: &[View] = &[
     },
     View {
         workloads: &[throughput::WORKLOAD],
+        main: &[(FAULT_IN, Time::Elapsed)],
         short: &["kind", "page"],
         derive: &[Derive::Limits(throughput::derive)],
         sections: One(throughput::section),
@@ -157,12 +171,14 @@ const VIEWS: &[View] = &[
         derive: &[Derive::Limits(segment::derive)],
         sections: One(segment::section),
         headlines: segment::headlines,
+        ..NOTHING
     },
     View { sections: One(workers::section), ..NOTHING },
     View { sections: One(workers::beside_section), ..NOTHING },
     View { sections: One(fit::section), headlines: fit::headlines, ..NOTHING },
     View {
         workloads: &[replay::WORKLOAD],
+        main: &[(REPLAY, Time::Cpu)],
         short: &["trace"],
         derive: &[Alone(replay::derive)],
         sections: One(replay::section),
@@ -181,9 +197,11 @@ const VIEWS: &[View] = &[
         derive: &[Alone(trace::derive)],
         sections: One(trace::section),
         headlines: trace::headlines,
+        ..NOTHING
     },
     View {
         workloads: &[memtype::BANDWIDTH],
+        main: &[(TEST, Time::Elapsed)],
         short: &["type", "test"],
         derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
         sections: One(memtype::bandwidth_section),
@@ -191,6 +209,7 @@ const VIEWS: &[View] = &[
     },
     View {
         workloads: &[memtype::LATENCY],
+        main: &[(OP, Time::Elapsed)],
         short: &["type"],
         sections: One(memtype::latency_section),
         headlines: memtype::latency_headlines,
@@ -205,6 +224,7 @@ const VIEWS: &[View] = &[
     },
     View {
         workloads: &[tlb::WORKLOAD],
+        main: &[(LOAD, Time::Elapsed)],
         short: &["page", "size"],
         derive: &[Alone(tlb::derive)],
         sections: One(tlb::section),
@@ -223,6 +243,7 @@ const VIEWS: &[View] = &[
         derive: &[Alone(curve::derive)],
         sections: One(curve::section),
         headlines: curve::headlines,
+        ..NOTHING
     },
     View {
         workloads: &[tier::WORKLOAD],
@@ -230,10 +251,12 @@ const VIEWS: &[View] = &[
         derive: &[Alone(tier::derive)],
         sections: One(tier::section),
         headlines: tier::headlines,
+        ..NOTHING
     },
     View { sections: One(|run| other::section(run, is_shown)), ..NOTHING },
     View {
         workloads: &limits::WORKLOADS,
+        main: &limits::SERIES,
         short: &["level"],
         sections: One(limits::section),
         headlines: limits::headlines,
@@ -266,6 +289,13 @@ fn of(workload: &str) -> &'static View {
 /// The parameters that a case of a workload is called by.
 pub(crate) fn called_by(workload: &str) -> &'static [&'static str] {
     of(workload).short
+}
+
+/// The series that the number of a workload stands in, and its time.
+pub(crate) fn main(workload: &str) -> Option<(&'static str, Time)> {
+    let view = of(workload);
+    let at = view.workloads.iter().position(|known| *known == workload)?;
+    view.main.get(at).copied()
 }
 
 /// Whether a workload has a view of its own.
@@ -314,9 +344,9 @@ pub(crate) fn run(
     }
     // Grids interleave their axes; a reader looks for a page size.
     entries.sort_by_cached_key(|entry| {
-        let kind = entry.parameter("kind").to_owned();
+        let kind = entry.value(parameter::KIND).to_owned();
         let first = records.iter().position(|record| record.workload == entry.record.workload);
-        (first, kind, parameters::page_rank(entry.parameter("page")))
+        (first, kind, parameters::page_rank(entry.value(parameter::PAGE)))
     });
     let limits = Limits::of(&entries);
     for entry in &mut entries {

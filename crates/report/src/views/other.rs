@@ -3,7 +3,7 @@
 //! The one idea: a record is never left out of its report. Until somebody writes a section for a
 //! workload, its medians stand in one plain table.
 
-use crate::{At, Block, Cell, Entry, Grid, Run, Section, Time, numbers::Number};
+use crate::{At, Cell, Entry, Grid, Run, Section, Time, numbers::Number};
 
 /// The medians of every other workload, where there are any.
 pub(crate) fn section(run: &Run, is_shown: fn(&str) -> bool) -> Option<Section> {
@@ -30,7 +30,7 @@ pub(crate) fn section(run: &Run, is_shown: fn(&str) -> bool) -> Option<Section> 
         .words("witness", 0, |(entry, _)| entry.proof())
         .table(mine().flat_map(rows));
     let section = Section::new("other", "Other workloads");
-    Some(section.with(Block::Table(table)))
+    Some(section.with(table))
 }
 
 /// A case and one of its medians, where it has any.

@@ -24,8 +24,8 @@ pub(crate) fn witness(run: &Run) -> Section {
         broken => format!("{broken} do not hold"),
     };
     let said = format!("{count} claims about {cases} cases, checked {checks} times: {verdict}.");
-    let mut section = Section::new("witness", "Witness").with(Block::Text(said));
-    section.blocks.extend(run.all().flat_map(Entry::notes));
+    let mut section = Section::new("witness", "Witness").with(said);
+    section.all(run.all().flat_map(Entry::notes));
     section
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn intervals(run: &Run) -> Option<Section> {
     let said = "±: half of a 95 % interval, a bootstrap over six processes or more. In brackets: \
                 what the medians of fewer processes span, which is no interval; of one process, \
                 those of its repetitions.";
-    Some(Section::new("intervals", "Intervals").with(Block::Text(said.to_owned())))
+    Some(Section::new("intervals", "Intervals").with(said))
 }
 
 /// How many cases may be believed.
@@ -82,7 +82,7 @@ pub(crate) fn claims(run: &Run) -> Option<Section> {
         })
         .table(rows);
     let section = Section::new("claims", "Every claim of the witness");
-    Some(Section { page_only: true, ..section }.with(Block::Table(table)))
+    Some(Section { page_only: true, ..section }.with(table))
 }
 
 /// Cases that the host cannot run, and arms of those that it can, grouped by what it lacks.
@@ -116,7 +116,7 @@ pub(crate) fn failed(run: &Run) -> Option<Section> {
         if let Outcome::Failed { reason } = &entry.record.outcome {
             let text = format!("{}: {reason}", entry.short);
             let (tag, cure) = ("FAILED", String::new());
-            section.blocks.push(Block::Note(Note { tone: Tone::Bad, tag, text, cure }));
+            section.add(Note { tone: Tone::Bad, tag, text, cure });
         }
     }
     (!section.blocks.is_empty()).then_some(section)
@@ -143,7 +143,7 @@ pub(crate) fn warnings(run: &Run) -> Option<Section> {
         };
         let text = format!("{warning} ({whose})");
         let (tag, cure) = ("warning", String::new());
-        section.blocks.push(Block::Note(Note { tone: Tone::Warn, tag, text, cure }));
+        section.add(Note { tone: Tone::Warn, tag, text, cure });
     }
     (!section.blocks.is_empty()).then_some(section)
 }

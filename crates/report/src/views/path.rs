@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use pagelab_record::{Case, vocabulary::path::counter::USER};
+use pagelab_record::{Case, Signed, vocabulary::path::counter::USER};
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
-    parameters, path::Profile,
+    parameter, parameters, path::Profile,
 };
 
 /// The workload that this file reads.
@@ -33,9 +33,8 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
     let Some(mine) = run.any(WORKLOAD) else { return Vec::new() };
     let shown = columns(&mine, &["kind", "page"]);
     let rows: Vec<Row<'_>> = mine.iter().map(|entry| (*entry, profile(entry))).collect();
-    let mut section = Section::new("path", "Paths of a fault")
-        .with(Block::Table(cases(&rows, &shown)))
-        .with(Block::Text(format!(
+    let mut section =
+        Section::new("path", "Paths of a fault").with(cases(&rows, &shown)).with(format!(
             "{}Counts of an emulated machine: they hold, and nothing is a time. Instructions of \
              the kernel from the exception to its return, on the path that most samples took; mode \
              is the share that did, named what is on it or in a class with a name, of those \
@@ -43,8 +42,8 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
              those that it came into (interrupted), and so is what other tasks did. A repeated \
              string instruction is one instruction; what it stored is under bytes.",
             all_rows(&mine, &shown)
-        )));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+        ));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     let mut sections = vec![section];
     if rows.iter().any(|(_, profile)| profile.is_some()) {
         let mut functions = Section::new("path-functions", "Functions of a path");
@@ -63,11 +62,10 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
             })
             .table(classes);
         let section = Section::new("path-classes", "Beside the path");
-        sections.push(section.with(Block::Table(table)).with(Block::Text(
+        sections.push(section.with(table).with(
             "What the other samples did, by the functions that tell it; the middle of each class. \
-             Every: samples from one to the next."
-                .to_owned(),
-        )));
+             Every: samples from one to the next.",
+        ));
     }
     sections
 }
@@ -76,12 +74,12 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let told = |entry: &&Entry| {
         let profile = profile(entry)?;
-        let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+        let (kind, page) = (entry.value(parameter::KIND), entry.value(parameter::PAGE));
         let [all, in_mode, _] = profile.samples();
         Some(Headline {
             value: count(profile.instructions()),
             label: format!("instructions of a {kind} fault of {page}, Linux {}", profile.kernel),
-            detail: format!("emulated, exact: {} of samples", share(signed(in_mode), all)),
+            detail: format!("emulated, exact: {} of samples", share(in_mode.signed(), all)),
             tone: Tone::Strong,
         })
     };
@@ -96,13 +94,13 @@ fn profile(entry: &Entry) -> Option<Profile> {
 
 fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
     let counted = |what: &'static str| {
-        move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(signed(n)))
+        move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(n.signed()))
     };
     let of = |which: usize| {
         move |row: &&Row<'_>| {
             row.1
                 .as_ref()
-                .map(|profile| share(signed(profile.samples()[which]), profile.samples()[0]))
+                .map(|profile| share(profile.samples()[which].signed(), profile.samples()[0]))
         }
     };
     Grid::<&Row<'_>>::new()
@@ -120,8 +118,8 @@ fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
         .number("data lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, false))))
         .number("text lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, true))))
         .number("user", 5, counted(USER))
-        .number("interrupted", 4, |row| row.1.as_ref().map(|p| count(signed(p.interrupted()))))
-        .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(signed(p.disturbed()))))
+        .number("interrupted", 4, |row| row.1.as_ref().map(|p| count(p.interrupted().signed())))
+        .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(p.disturbed().signed())))
         .words("witness", 0, |row| match (row.1.is_some(), row.0.claims().len()) {
             (true, claims) => Cell::toned(format!("{claims}/{claims}"), Tone::Good),
             (false, _) => row.0.proof(),
@@ -181,8 +179,8 @@ fn side_by_side(rows: &[Row<'_>], shown: &[String]) -> Option<crate::Table> {
             Some((_, group)) => group.push((entry, profile)),
             None => groups.push((case, vec![(entry, profile)])),
         }
-        if !sides.contains(&entry.parameter(by)) {
-            sides.push(entry.parameter(by));
+        if !sides.contains(&entry.value(by)) {
+            sides.push(entry.value(by));
         }
     }
     if sides.iter().any(|side| side.len() > HEADING) {
@@ -207,7 +205,7 @@ fn lines_of<'e>(
         group.iter().flat_map(|(_, profile)| profile.largest().into_iter().take(FUNCTIONS));
     let names: BTreeSet<&str> = largest.map(|(name, _)| name).collect();
     let own = |side: &str, name: &str| {
-        let (_, profile) = group.iter().find(|(entry, _)| entry.parameter(by) == side)?;
+        let (_, profile) = group.iter().find(|(entry, _)| entry.value(by) == side)?;
         profile.functions.get(name).map(|function| function.own).filter(|own| *own > 0)
     };
     let line = |name| (group[0].0, name, sides.iter().map(|side| own(side, name)).collect());
@@ -234,10 +232,6 @@ fn share(part: i64, whole: u64) -> String {
 
 fn count(count: i64) -> String {
     group_thousands(count as f64)
-}
-
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -17,10 +17,10 @@ use pagelab_record::{
 };
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
-    all_rows, columns, cpu, distinct, group_thousands, headline,
+    Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit, all_rows,
+    columns, cpu, distinct, group_thousands, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
-    ratio,
+    parameter, ratio,
 };
 
 /// The workload that this view reads.
@@ -36,7 +36,7 @@ fn first(name: &str) -> String {
 /// The arms of a record, as the case lists them.
 fn arms(case: &Case, measured: &Measured) -> Vec<String> {
     let mut arms = distinct(measured.series.iter().map(|series| series.arm.clone()));
-    let listed: Vec<&str> = case.get("arms").unwrap_or_default().split(',').collect();
+    let listed: Vec<&str> = case.get(parameter::ARMS).unwrap_or_default().split(',').collect();
     arms.sort_by_key(|arm| listed.iter().position(|known| known == arm));
     arms
 }
@@ -90,9 +90,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("segment", "Segments: first pass, and taken again");
     let mut shown = columns(&mine, &[]);
     shown.retain(|name| name != "arms");
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let named = [shown, vec!["arms".to_owned()]].concat();
-    section.blocks.push(Block::Text(format!(
+    section.add(format!(
         "{}CPU time of a round: taking memory, a store to each 4 KiB, giving it back. First pass: \
          with set-up. Again: with clearing what was given back, by whomever. Of plain: of the CPU \
          time of a round of base pages. Of THP: with the kernel's helpers (khugepaged, kcompactd, \
@@ -100,9 +100,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          pages. Of clearing: again, less the same loop over present pages, of one clear \
          of the same memory.",
         all_rows(&mine, &named)
-    )));
-    section.blocks.extend(over_limit(&mine).map(Block::Note));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(over_limit(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -157,7 +157,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
 
 /// Base pages of a round: operations of its sums.
 fn pages(entry: &Entry) -> Option<f64> {
-    let bytes = pagelab_record::units::parse_bytes(entry.parameter("size")).ok()?;
+    let bytes = pagelab_record::units::parse_bytes(entry.value(parameter::SIZE)).ok()?;
     Some((bytes / 4096) as f64)
 }
 

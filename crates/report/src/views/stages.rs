@@ -6,25 +6,18 @@
 //! The estimate spreads the measured cost of the events evenly: half of an event's cost before its
 //! stamp, half after it.
 
-use pagelab_record::{Case, Measured, vocabulary::counter};
+use pagelab_record::{Case, Measured, units::place, vocabulary::counter};
 
 use crate::{
-    Block, Cell, Column, Entry, Headline, Numbers, Quantity, Run, Section, Table, Tone, Unit,
-    all_rows, columns, elapsed, headline,
+    Cell, Column, Entry, Headline, Numbers, Quantity, Run, Section, Table, Tone, Unit, all_rows,
+    columns, elapsed, headline, parameter,
 };
 
-/// The same loop over present pages.
-use pagelab_record::vocabulary::arm::CONTROL;
-/// The first event only.
-use pagelab_record::vocabulary::arm::ONE_EVENT as ONE;
-/// Every event open.
-use pagelab_record::vocabulary::arm::TRACED;
-/// No event.
-use pagelab_record::vocabulary::arm::UNTRACED;
-/// From stamp to stamp.
-use pagelab_record::vocabulary::series::END_TO_END as WHOLE;
 /// The workload that this file reads.
 pub(crate) use pagelab_record::vocabulary::workload::STAGES as WORKLOAD;
+use pagelab_record::vocabulary::{
+    arm::CONTROL, arm::ONE_EVENT as ONE, arm::TRACED, arm::UNTRACED, series::END_TO_END as WHOLE,
+};
 /// The stages, in the order in which a fault passes them, and where each ends.
 const STAGES: [(&str, &str); 5] = [
     ("entry", "exceptions:page_fault_user"),
@@ -46,8 +39,7 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
         return;
     };
     let one = median(ONE, WHOLE);
-    let events =
-        measured.counters.get(counter::EVENTS_PER_FAULT).copied().unwrap_or(1).max(1) as f64;
+    let events = measured.counter(counter::EVENTS_PER_FAULT).unwrap_or(1).max(1) as f64;
     let cost = (traced.value - untraced.value) / events;
     let exact = |value: f64, unit| Some(Quantity::exact(value, unit));
     let last = stages.len().saturating_sub(1);
@@ -86,16 +78,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     ]);
     let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
     let mut section = Section::new("stages", "Stages of a fault");
-    section.blocks.push(Block::Table(Table::of(columns, rows)));
-    section.blocks.push(Block::Text(format!(
+    section.add(Table::of(columns, rows));
+    section.add(format!(
         "{}Stages are those of a fault whose events are open; each contains what its \
          events cost. Without events: what is left when the measured cost of the events is taken \
          off evenly, half before and half after each stamp; an estimate, without an interval. \
          Every time contains one reading of the clock.",
         all_rows(&mine, &shown)
-    )));
-    section.blocks.extend(mine.iter().filter_map(|entry| costs(entry)).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(mine.iter().filter_map(|entry| costs(entry)));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -108,7 +100,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         let of = |arm| entry.numbers.get(elapsed(arm, WHOLE), "p50").map(Quantity::display);
         let whole = of(TRACED).map(|whole| format!("{whole} traced"));
         let bare = of(UNTRACED).map(|bare| format!("{bare} untraced"));
-        let label = format!("of a {} fault, while traced, is {stage}", entry.parameter("kind"));
+        let label =
+            format!("of a {} fault, while traced, is {stage}", entry.value(parameter::KIND));
         Some(headline(most, label, &[whole, bare]))
     };
     run.rows(WORKLOAD).into_iter().filter_map(longest).take(3).collect()
@@ -124,7 +117,7 @@ fn costs(entry: &Entry) -> Option<String> {
     Some(format!(
         "{}: the stages add up to {}, {} of the traced end-to-end. An event costs {} on \
          average{one}.",
-        entry.parameter("kind"),
+        entry.value(parameter::KIND),
         sum.display(),
         share.display(),
         cost.display(),
@@ -176,12 +169,7 @@ fn head(entry: &Entry, shown: &[String]) -> Vec<Cell> {
 }
 
 fn bar(before: f64, part: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shares lie between 0 and 1"
-    )]
-    let cell = |share: f64| (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let cell = |share: f64| place((share.clamp(0.0, 1.0) * BAR as f64).round());
     let (from, to) = (cell(before), cell(before + part));
     let is_mine = |index: usize| from <= index && index < to.max(from + 1);
     (0..BAR).map(|index| if is_mine(index) { '█' } else { '·' }).collect()

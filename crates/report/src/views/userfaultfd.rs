@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
-    elapsed, headline, parameters, views::latency,
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns, elapsed,
+    headline, parameter, parameters, views::latency,
 };
 
 /// The series of all samples added up, for each page.
@@ -25,17 +25,17 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     shown.retain(|name| !RESOLVER.contains(&name.as_str()));
     let named = [RESOLVER.map(str::to_owned).to_vec(), shown].concat();
     let mut section = Section::new("userfaultfd", "Faults that user space resolves");
-    section.blocks.push(Block::Table(table(&mine, &named, &run.entries)));
-    section.blocks.push(Block::Text(format!(
+    section.add(table(&mine, &named, &run.entries));
+    section.add(format!(
         "{}A sample lasts from the touch to its end: exception, message or signal, request, \
          way back. The median empty timer pair is subtracted. × write 4k: the median over that of \
          fault/latency kind=write page=4k with the same fifo in this run, of other processes. Per \
          page: the samples of all touches over all pages, which is less than a fault where one \
          fault resolves a batch. Control: the median of the same touch without a fault.",
         all_rows(&mine, &named)
-    )));
-    section.blocks.extend(fastest(&mine).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    ));
+    section.all(fastest(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -87,12 +87,12 @@ fn table(mine: &[&Entry], named: &[String], entries: &[Entry]) -> Table {
 fn plain_write(entry: &Entry, entries: &[Entry]) -> Option<Quantity> {
     let alike = |other: &&Entry| {
         other.record.workload == latency::WORKLOAD
-            && (other.parameter("kind"), other.parameter("page")) == ("write", "4k")
-            && other.parameter("fifo") == entry.parameter("fifo")
-            && matches!(other.parameter("order"), "" | "ascending")
+            && (other.value(parameter::KIND), other.value(parameter::PAGE)) == ("write", "4k")
+            && other.value(parameter::FIFO) == entry.value(parameter::FIFO)
+            && matches!(other.value(parameter::ORDER), "" | "ascending")
     };
     let mut all: Vec<&Entry> = entries.iter().filter(alike).collect();
-    all.sort_by_key(|other| other.parameter("size") != entry.parameter("size"));
+    all.sort_by_key(|other| other.value(parameter::SIZE) != entry.value(parameter::SIZE));
     let median = |other: &&Entry| other.numbers.get(elapsed(latency::ARM, latency::FAULT), "p50");
     all.iter().find_map(median)
 }
@@ -102,10 +102,10 @@ fn fastest(entries: &[&Entry]) -> Option<String> {
     // Alike in everything but the resolver.
     let mut groups: BTreeMap<_, Vec<(&Entry, Quantity)>> = BTreeMap::new();
     for entry in entries {
-        let one = entry.parameter("batch") == "1" && entry.parameter("handler") != "none";
+        let one = entry.value(parameter::BATCH) == "1" && entry.value(parameter::HANDLER) != "none";
         let at = elapsed(latency::ARM, latency::FAULT);
         let median = entry.numbers.get(at, "p50");
-        if let Some(median) = median.filter(|_| one && entry.parameter("page") == "4k") {
+        if let Some(median) = median.filter(|_| one && entry.value(parameter::PAGE) == "4k") {
             let rest = parameters::without(entry.case(), &["handler", "op"]);
             groups.entry(rest).or_default().push((entry, median));
         }
@@ -115,7 +115,7 @@ fn fastest(entries: &[&Entry]) -> Option<String> {
         |a: &&(&Entry, Quantity), b: &&(&Entry, Quantity)| a.1.value.total_cmp(&b.1.value);
     let (low, high) = (all.iter().min_by(by_value)?, all.iter().max_by(by_value)?);
     let name = |entry: &Entry| {
-        format!("handler={} op={}", entry.parameter("handler"), entry.parameter("op"))
+        format!("handler={} op={}", entry.value(parameter::HANDLER), entry.value(parameter::OP))
     };
     (all.len() > 1).then(|| {
         format!(

@@ -38,16 +38,14 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         "{}Every load of every arm beside that of a memory that does one byte after the other.",
         all_rows(&mine, &shown)
     );
-    let mut section = Section::new("verify", "Memories verified")
-        .with(Block::Table(table))
-        .with(Block::Text(said));
+    let mut section = Section::new("verify", "Memories verified").with(table).with(said);
     for entry in mine {
         let warnings = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
-        section.blocks.extend(warnings.map(|warning| {
+        section.all(warnings.map(|warning| {
             let (tag, text, cure) = ("verify", warning.clone(), String::new());
             Block::Note(Note { tone: Tone::Warn, tag, text, cure })
         }));
-        section.blocks.extend(entry.notes());
+        section.all(entry.notes());
     }
     Some(section)
 }

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagelab_record::{Case, Measured, Series};
 
 use crate::{
-    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Time, Unit, clock_of, columns,
+    Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Time, Unit, clock_of, columns,
     elapsed,
     limits::{is_over, over_cell, over_note},
-    parameters, ratio,
+    parameter, parameters, ratio,
     views::throughput::{ARM, WORKLOAD},
 };
 
@@ -21,12 +21,7 @@ use crate::{
 const WORKERS: [&str; 4] = ["threads", "processes", "vmas", "size"];
 /// Faults without calls beside them.
 pub(crate) use pagelab_record::vocabulary::arm::ALONE;
-/// Calls with nobody beside them.
-use pagelab_record::vocabulary::arm::IDLE;
-/// Touches of present memory, with calls beside them.
-use pagelab_record::vocabulary::arm::PRESENT;
-/// The series of calls.
-use pagelab_record::vocabulary::series::BESIDE;
+use pagelab_record::vocabulary::{arm::IDLE, arm::PRESENT, series::BESIDE};
 
 /// How the workers of a case are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,9 +43,9 @@ impl Way {
     }
 
     fn of(entry: &Entry) -> (u32, Vec<Self>) {
-        let count = |name| entry.parameter(name).parse::<u32>().unwrap_or(1);
+        let count = |name| entry.value(name).parse::<u32>().unwrap_or(1);
         let (threads, processes) = (count("threads"), count("processes"));
-        match (threads, processes, entry.parameter("vmas")) {
+        match (threads, processes, entry.value(parameter::VMAS)) {
             (1, 1, _) => (1, Self::ALL.to_vec()),
             (1, _, _) => (processes, vec![Self::Processes]),
             (_, _, "each") => (threads, vec![Self::ThreadsApart]),
@@ -127,9 +122,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
             .to_owned();
     let why = "one worker alone was slower than one of several, so its rate is no measure";
     let note = over_note(&over, why, "measure again on a quiet machine, with more --forks");
-    let mut section = Section::new("workers", "Threads and processes").with(Block::Table(table));
-    section.blocks.extend(note.map(Block::Note));
-    Some(section.with(Block::Text(text)))
+    let mut section = Section::new("workers", "Threads and processes").with(table);
+    section.all(note);
+    Some(section.with(text))
 }
 
 /// One arm over another, process by process.
@@ -172,5 +167,5 @@ pub(crate) fn beside_section(run: &Run) -> Option<Section> {
          Faulting costs: a call beside threads that fault over one beside threads that do not."
             .to_owned();
     let section = Section::new("beside", "Calls beside faults");
-    Some(section.with(Block::Table(table)).with(Block::Text(text)))
+    Some(section.with(table).with(text))
 }

@@ -1,7 +1,7 @@
 //! What faults cost a program: the sum, what is in it and what is not, and what would help.
 
 use pagelab_record::{
-    Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, vocabulary::Check,
+    Clock, Data, Measured, Outcome, Record, Series, Table, Unit, vocabulary::Check,
 };
 use pagelab_report::{Report, Style};
 use serde_json::{Value, json};
@@ -11,10 +11,8 @@ use crate::golden::{case, claim, counters, histogram, journal, measured, values}
 const PLAIN: Style = Style { color: false, width: 160 };
 
 fn table(name: &str, cells: &[(&str, i64)]) -> Table {
-    let column =
-        |(name, _): &(&str, i64)| Column { name: (*name).to_owned(), unit: "count".to_owned() };
-    let rows = vec![cells.iter().map(|(_, value)| *value).collect()];
-    Table { name: name.to_owned(), columns: cells.iter().map(column).collect(), rows }
+    let columns = cells.iter().map(|(name, _)| (*name, "count"));
+    Table::new(name, columns, [cells.iter().map(|(_, value)| *value)])
 }
 
 fn watched(clock: Clock, ns: u64) -> Series {
@@ -231,13 +229,11 @@ pub(crate) fn with_density(unknown: i64, room: Option<u64>) -> Vec<Record> {
     let mut records = prices();
     let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
     let names = ["block", "blocks", "faults", "pages", "waves", "unknown", "denied", "late"];
-    let column = |name: &&str| Column { name: (*name).to_owned(), unit: "count".to_owned() };
-    let rows = vec![
-        vec![4096, 40_000, 40_000, 40_000, 40_000, 0, 1_000, 0],
-        vec![2 << 20, 60, 30_720, 30_464, 60, unknown, 0, 512],
+    let rows = [
+        [4096, 40_000, 40_000, 40_000, 40_000, 0, 1_000, 0],
+        [2 << 20, 60, 30_720, 30_464, 60, unknown, 0, 512],
     ];
-    let name = "density/anonymous".to_owned();
-    seen.tables.push(Table { name, columns: names.iter().map(column).collect(), rows });
+    seen.tables.push(Table::new("density/anonymous", names.map(|name| (name, "count")), rows));
     if let Some(room) = room {
         seen.counters.insert("cgroup_room_bytes".to_owned(), room);
     }
@@ -364,7 +360,7 @@ fn loads_before_stores_and_what_replaces_their_zero_pages_are_in_what_larger_pag
         let density = seen.tables.iter_mut().find(|table| table.name == "density/anonymous");
         let density = density.unwrap();
         for (name, of_block) in [("reads", 500), ("rewrites", 300)] {
-            density.columns.push(Column { name: name.to_owned(), unit: "count".to_owned() });
+            density.columns.push((name, "count").into());
             density.rows[0].push(0);
             density.rows[1].push(if read_first { of_block } else { 0 });
         }
@@ -410,8 +406,7 @@ fn with_owners(owners: &[(&str, i64)]) -> Vec<Record> {
     let mut records = with_density(0, None);
     let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
     let mut whole = seen.tables.pop().unwrap();
-    let count = Column { name: "late_blocks".to_owned(), unit: "count".to_owned() };
-    whole.columns.push(count);
+    whole.columns.push(("late_blocks", "count").into());
     whole.rows.iter_mut().for_each(|row| row.push(0));
     for (owner, pages) in owners {
         let mut part = whole.clone();
@@ -481,7 +476,7 @@ fn a_page_of_shared_memory_that_was_not_measured_bounds_what_it_saves() {
     let mut records = with_density(0, None);
     let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
     seen.tables.push(table("fault/shmem-write/4k/shmem", &[("faults", 5_120)]));
-    let of_anonymous = seen.tables.iter().find(|table| table.name == "density/anonymous").unwrap();
+    let of_anonymous = seen.table("density/anonymous").unwrap();
     let mut density = of_anonymous.clone();
     density.name = "density/shmem".to_owned();
     density.rows[0][2] = 5_120;

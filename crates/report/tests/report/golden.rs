@@ -37,7 +37,9 @@ pub(crate) fn published(name: &str) -> Vec<Record> {
 pub(crate) fn publication(name: &str) -> Vec<Publication> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../published").join(name);
     let read = |file| std::fs::read_to_string(folder.join(file)).unwrap();
-    vec![Publication::parse(name, &read("records.jsonl"), &read("claims.toml")).unwrap()]
+    let publication = Publication::parse(name, &read("records.jsonl"), &read("claims.toml"));
+    let template = std::fs::read_to_string(folder.join("report.j2")).unwrap_or_default();
+    vec![publication.unwrap().with_template(&template).unwrap()]
 }
 
 const RUN: &str = "20261121T011303Z-reference";

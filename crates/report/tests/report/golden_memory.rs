@@ -4,7 +4,7 @@
 //! trace that is like the published one; both are deterministic arithmetic.
 
 use pagelab_record::{
-    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, RunHeader, Series, Table, Unit,
+    Case, Claim, Clock, Data, Measured, Outcome, Record, RunHeader, Series, Table, Unit,
     vocabulary::Check,
 };
 
@@ -245,13 +245,7 @@ fn verified(arms: &[&str], differing: Option<i64>) -> Record {
 }
 
 fn table(name: &str, columns: &[(&str, &str)], rows: &[&[i64]]) -> Table {
-    let column =
-        |(name, unit): &(&str, &str)| Column { name: (*name).into(), unit: (*unit).into() };
-    Table {
-        name: name.into(),
-        columns: columns.iter().map(column).collect(),
-        rows: rows.iter().map(|row| row.to_vec()).collect(),
-    }
+    Table::new(name, columns.iter().copied(), rows.iter().map(|row| row.iter().copied()))
 }
 
 fn buckets(name: &str, counts: &[i64]) -> Table {

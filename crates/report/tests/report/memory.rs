@@ -1,6 +1,6 @@
 //! Emulated memory in a report: numbers, answers that follow the records, and records of any shape.
 
-use pagelab_record::{Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit};
+use pagelab_record::{Case, Clock, Data, Measured, Outcome, Record, Series, Table, Unit};
 use pagelab_report::{Report, Style};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -248,7 +248,7 @@ fn any_table() -> impl Strategy<Value = Table> {
     let rows = prop::collection::vec(prop::collection::vec(cell, 0..6), 0..6);
     (prop::sample::select(names.to_vec()), rows).prop_map(|(name, rows)| Table {
         name: name.into(),
-        columns: vec![Column { name: "a".into(), unit: "b".into() }],
+        columns: vec![("a", "b").into()],
         rows,
     })
 }

@@ -1,7 +1,7 @@
 //! Chains of loads in a report: knees of translation, knees of data, and what is not said.
 
 use pagelab_record::{
-    Clock, Column, Data, Measured, Outcome, Record, RunHeader, Table,
+    Clock, Data, Measured, Outcome, Record, RunHeader, Table,
     vocabulary::Check,
     walks::{Look, Looks, Walked},
 };
@@ -59,12 +59,9 @@ fn record(page: &str, size: (&str, u64), noise: f64) -> Record {
         }
         series.extend(all);
     }
-    let column = |name: &str, unit: &str| Column { name: name.into(), unit: unit.into() };
-    let tables = vec![Table {
-        name: "tlbs".into(),
-        columns: vec![column("page", "bytes"), column("level", ""), column("entries", "count")],
-        rows: vec![vec![4096, 1, 64], vec![4096, 2, 2048], vec![2 << 20, 1, 64]],
-    }];
+    let columns = [("page", "bytes"), ("level", ""), ("entries", "count")];
+    let rows = [[4096_i64, 1, 64], [4096, 2, 2048], [2 << 20, 1, 64]];
+    let tables = vec![Table::new("tlbs", columns, rows)];
     let witness = vec![golden::claim(Check::FaultsOfLoop, "pagelab", 0, 0, 0)];
     let measured = Measured { series, tables, witness, ..Measured::default() };
     let mut record = golden::measured("tlb/chase", case, measured);

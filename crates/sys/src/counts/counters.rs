@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
-use crate::machine::Tree;
+use crate::machine::{Tree, proc::counts};
 
 /// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by: one a line.
 const VMSTAT: &str = include_str!("vmstat.txt");
@@ -17,16 +17,10 @@ pub struct Counters(BTreeMap<String, u64>);
 impl Counters {
     /// Reads `/proc/vmstat` and, for a folio size, its `stats` directory (since Linux 6.10).
     pub fn read(folio_kib: Option<u64>) -> Self {
-        let mut counters = BTreeMap::new();
-        let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-        for line in text.lines() {
-            if let Some((name, value)) = line.split_once(' ')
-                && VMSTAT.lines().any(|known| known == name)
-                && let Ok(value) = value.trim().parse()
-            {
-                counters.insert(name.to_owned(), value);
-            }
-        }
+        let text = Tree::machine().text("proc/vmstat").unwrap_or_default();
+        let known = counts(&text).filter(|(name, _)| VMSTAT.lines().any(|known| known == *name));
+        let mut counters: BTreeMap<String, u64> =
+            known.map(|(name, count)| (name.to_owned(), count)).collect();
         if let Some(kib) = folio_kib {
             let directory = format!("/sys/kernel/mm/transparent_hugepage/hugepages-{kib}kB/stats");
             for name in ["alloc", "fallback", "fallback_charge"] {

@@ -10,7 +10,7 @@
 
 use std::{
     env,
-    fs::{self, File},
+    fs::File,
     io,
     os::{
         fd::{AsRawFd, RawFd},
@@ -25,6 +25,7 @@ use crate::{
     Area, Called, SysError,
     files::{folder::Folder, pagecache},
     loops::Stride,
+    machine::Tree,
     memory::{self, Backing, Layout, Scanner, memfd},
     time::usage,
 };
@@ -254,7 +255,7 @@ pub fn maps_around() -> bool {
 
 /// Mappings that a process may have (`vm.max_map_count`).
 pub fn mappings_max() -> Option<u64> {
-    fs::read_to_string(MAPPINGS).ok()?.trim().parse().ok()
+    Tree::machine().number(MAPPINGS)
 }
 
 /// Where the kernel keeps that number.

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::machine::{
     Tree,
+    proc::counts,
     topology::cgroup::{self, Group},
 };
 
@@ -80,33 +81,28 @@ impl MemoryGroup {
 
     /// Bytes of page cache charged to it now.
     pub fn file_cache(&self) -> Option<u64> {
-        let stat = fs::read_to_string(self.path.join("memory.stat")).ok()?;
-        let of = |line: &str| {
-            let (name, bytes) = line.split_once(' ')?;
-            matches!(name, "active_file" | "inactive_file").then(|| bytes.parse::<u64>().ok())?
-        };
-        Some(stat.lines().filter_map(of).sum())
+        let stat = Tree::machine().text(self.path.join("memory.stat"))?;
+        let of_files = |(name, _): &(&str, u64)| matches!(*name, "active_file" | "inactive_file");
+        Some(counts(&stat).filter(of_files).map(|(_, bytes)| bytes).sum())
     }
 
     /// The most bytes that were charged to it so far, page cache included; `None` before Linux
     /// 5.19 in version 2.
     pub fn peak(&self) -> Option<u64> {
         let file = if self.unified { "memory.peak" } else { "memory.max_usage_in_bytes" };
-        fs::read_to_string(self.path.join(file)).ok()?.trim().parse().ok()
+        Tree::machine().number(self.path.join(file))
     }
 
     /// Processes of it that the kernel has killed for memory.
     pub fn kills(&self) -> u64 {
         let file = if self.unified { "memory.events" } else { "memory.oom_control" };
-        let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
-        let mut counts = text.lines().filter_map(|line| line.strip_prefix("oom_kill "));
-        counts.find_map(|count| count.trim().parse().ok()).unwrap_or(0)
+        Tree::machine().field_number(self.path.join(file), "oom_kill").unwrap_or(0)
     }
 
     /// Bytes charged to it now.
     pub fn used(&self) -> Option<u64> {
         let file = if self.unified { "memory.current" } else { "memory.usage_in_bytes" };
-        fs::read_to_string(self.path.join(file)).ok()?.trim().parse().ok()
+        Tree::machine().number(self.path.join(file))
     }
 }
 

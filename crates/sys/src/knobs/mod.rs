@@ -61,7 +61,7 @@ pub use monitor::OwnMonitor;
 pub use outcome::{Outcome, Restored};
 pub use place::Place;
 pub use restore::{leftovers, restore_leftovers, restore_unattended, unchanged_below};
-pub use swap::{InUse, SwapSpace};
+pub use swap::SwapSpace;
 use watchdog::Watchdog;
 pub use watchdog::{WATCHDOG_COMMAND, watchdog_command, watchdog_main};
 

@@ -36,7 +36,7 @@ use super::{
 use crate::{
     checked,
     files::{folder::Folder, pagecache},
-    machine::Tree,
+    machine::{Tree, proc::in_use},
 };
 
 /// `SWAP_FLAG_PREFER` of `linux/swap.h`: the low 15 bits are a priority.
@@ -76,57 +76,9 @@ pub enum Kind {
     File,
 }
 
-/// A line of `/proc/swaps`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InUse {
-    /// The device or file.
-    pub path: PathBuf,
-    /// KiB that fit.
-    pub size_kib: u64,
-    /// KiB that are in use.
-    pub used_kib: u64,
-    /// The higher, the earlier it is used; negative unless somebody chose.
-    pub priority: i32,
-}
-
-/// All swap that is on.
-pub fn in_use(tree: &Tree) -> Vec<InUse> {
-    let text = tree.text("proc/swaps").unwrap_or_default();
-    let line = |line: &str| {
-        let mut words = line.split_whitespace();
-        let path = unescape(words.next()?);
-        let mut numbers = words.skip(1);
-        Some(InUse {
-            path,
-            size_kib: numbers.next()?.parse().ok()?,
-            used_kib: numbers.next()?.parse().ok()?,
-            priority: numbers.next()?.parse().ok()?,
-        })
-    };
-    text.lines().skip(1).filter_map(line).collect()
-}
-
 /// Whether the kernel swaps at all.
 pub fn is_offered(tree: &Tree) -> bool {
     tree.path("proc/swaps").exists()
-}
-
-/// A path as `/proc/swaps` writes it: white space and backslashes as three octal digits.
-fn unescape(word: &str) -> PathBuf {
-    let bytes = word.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = word.get(at + 1..at + 4).filter(|_| bytes[at] == b'\\');
-        if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            plain.push(byte);
-            at += 4;
-        } else {
-            plain.push(bytes[at]);
-            at += 1;
-        }
-    }
-    PathBuf::from(std::ffi::OsStr::from_bytes(&plain))
 }
 
 /// A priority that no other swap has, above all of them.
@@ -292,34 +244,6 @@ mod tests {
         assert_eq!(small, None, "a page and half a GiB");
         let why = why_not_in(folder.path(), 1 << 60).unwrap();
         assert!(why.contains("has only"), "{why}");
-    }
-
-    #[test]
-    fn the_lines_of_proc_swaps_are_read_with_their_escapes() {
-        let (_root, tree) = machine(
-            "/dev/zram1                              partition\t65532\t\t12\t\t32767\n\
-             /a\\040b\\134                          file\t\t8\t\t0\t\t-2\n",
-        );
-        let found = in_use(&tree);
-        assert_eq!(found.len(), 2);
-        let zram =
-            InUse { path: "/dev/zram1".into(), size_kib: 65532, used_kib: 12, priority: 32767 };
-        assert_eq!(found[0], zram);
-        assert_eq!((found[1].path.to_str(), found[1].priority), (Some("/a b\\"), -2));
-    }
-
-    #[test]
-    fn a_backslash_without_three_digits_is_itself() {
-        for (word, plain) in [
-            ("/a\\040", "/a "),
-            ("/a\\04", "/a\\04"),
-            ("/a\\", "/a\\"),
-            ("\\134b\\040\\011c", "\\b \tc"),
-            ("/a\\999", "/a\\999"),
-            ("", ""),
-        ] {
-            assert_eq!(unescape(word), PathBuf::from(plain), "{word}");
-        }
     }
 
     #[test]

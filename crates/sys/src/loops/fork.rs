@@ -15,8 +15,8 @@
 //! where a mapping has gone since.
 
 use std::{
-    fs,
     io::{self, PipeWriter},
+    ops::Range,
     os::fd::AsRawFd,
     sync::{Mutex, PoisonError},
 };
@@ -26,7 +26,8 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use crate::{
     Called, SysError,
-    memory::{Ranges, account},
+    machine::proc::{self, Mapping, mappings},
+    memory::Ranges,
 };
 
 /// Seconds after which a holder ends by itself.
@@ -157,15 +158,12 @@ pub fn visit(except: &Ranges) -> Result<(), SysError> {
 
 /// Bounds of the private writable mappings of this process that share nothing with `except`.
 fn writable(except: &Ranges) -> Result<Vec<(usize, usize)>, SysError> {
-    let path = "/proc/self/maps";
-    let text = fs::read_to_string(path).called("read", path)?;
-    let mapping = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (start, end) = account::bounds(words.next()?)?;
-        let is_ours = words.next()?.starts_with("rw") && line.contains("p ");
-        (is_ours && !line.contains(" [v") && !except.overlap(start, end)).then_some((start, end))
-    };
-    Ok(text.lines().filter_map(mapping).collect())
+    let text = proc::text("self", "maps").called("read", "/proc/self/maps")?;
+    let ours = mappings(&text).filter(|Mapping { rights, name, .. }| {
+        rights.starts_with("rw") && rights.ends_with('p') && !name.starts_with("[v")
+    });
+    let ranges = ours.map(|mapping| mapping.addresses()).map(|Range { start, end }| (start, end));
+    Ok(ranges.filter(|(start, end)| !except.overlap(*start, *end)).collect())
 }
 
 #[cfg(test)]

@@ -167,6 +167,7 @@ fn set_policy(mode: i32) -> Result<(), SysError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::proc;
 
     const SKIP: &str = "skipped: no NUMA in this kernel; to run it: CONFIG_NUMA_BALANCING=y";
 
@@ -189,13 +190,9 @@ mod tests {
 
     /// The thread's policy, as `numa_maps` has it for its stack.
     fn policy() -> String {
-        let text = std::fs::read_to_string("/proc/thread-self/numa_maps").unwrap();
-        let here = &raw const text as usize;
-        let bases = text.lines().filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some((usize::from_str_radix(words.next()?, 16).ok()?, words.next()?))
-        });
-        let (_, word) = bases.filter(|(base, _)| *base <= here).max().unwrap();
-        word.to_owned()
+        let text = proc::text("thread-self", "numa_maps").unwrap();
+        let here = &raw const text as u64;
+        let below = proc::placements(&text).take_while(|one| one.start <= here);
+        below.last().unwrap().policy.to_owned()
     }
 }

@@ -6,7 +6,7 @@
 //! above its `min` watermark and its reserve for lower zones (`__zone_watermark_ok` of
 //! `mm/page_alloc.c`). Pages in a CPU's own lists are in neither.
 
-use crate::machine::Tree;
+use crate::machine::{Tree, proc};
 
 /// Bytes of a base page: a block of order 0.
 const PAGE: u64 = 4096;
@@ -14,7 +14,6 @@ const PAGE: u64 = 4096;
 /// One zone of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Zone {
-    name: String,
     /// Free pages.
     free: u64,
     /// Pages that an ordinary allocation leaves.
@@ -33,15 +32,13 @@ impl FreeMemory {
     /// That of a node; `None` where the kernel does not tell.
     pub fn of(tree: &Tree, node: usize) -> Option<Self> {
         let (info, zones) = (tree.text("proc/buddyinfo")?, tree.text("proc/zoneinfo")?);
-        let kept = kept(&zones, node);
-        let zones = info.lines().filter_map(|line| {
-            let (number, rest) = line.strip_prefix("Node ")?.split_once(',')?;
-            let mut words = rest.split_whitespace().skip(1);
-            let name = words.next()?.to_owned();
-            let blocks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let ours = |zone: &proc::Zone<'_>| zone.node == node;
+        let kept: Vec<_> = proc::zones(&zones).filter(ours).collect();
+        let zones = proc::zones(&info).filter(ours).map(|zone| {
+            let blocks: Vec<u64> = zone.blocks().collect();
             let free = blocks.iter().zip(0..).map(|(count, order)| count << order).sum();
-            let kept = kept.iter().find(|(zone, _)| *zone == name).map_or(0, |(_, kept)| *kept);
-            (number.trim() == node.to_string()).then_some(Zone { name, free, kept, blocks })
+            let kept = kept.iter().find(|other| other.name == zone.name);
+            Zone { free, kept: kept.map_or(0, proc::Zone::kept), blocks }
         });
         let zones: Vec<Zone> = zones.collect();
         (!zones.is_empty()).then_some(Self { zones })
@@ -62,31 +59,6 @@ impl FreeMemory {
         };
         self.zones.iter().filter(in_reach).map(of).sum()
     }
-}
-
-/// Names of a node's zones, and the pages that each keeps from an allocation of user memory.
-fn kept(zoneinfo: &str, node: usize) -> Vec<(String, u64)> {
-    let mut found: Vec<(String, u64)> = Vec::new();
-    let (mut is_ours, start) = (false, format!("Node {node}, zone"));
-    for line in zoneinfo.lines() {
-        if line.starts_with("Node ") {
-            is_ours = line.starts_with(&start);
-            if let Some(name) = line.split_whitespace().last().filter(|_| is_ours) {
-                found.push((name.to_owned(), 0));
-            }
-            continue;
-        }
-        let Some((_, kept)) = found.last_mut().filter(|_| is_ours) else { continue };
-        let line = line.trim_start();
-        if let Some(min) = line.strip_prefix("min ") {
-            *kept += min.trim().parse::<u64>().unwrap_or(0);
-        } else if let Some(list) = line.strip_prefix("protection: (") {
-            // Grows from zone to zone; user memory asks as the highest of them.
-            let pages = list.trim_end_matches(')').split(", ").filter_map(|word| word.parse().ok());
-            *kept += pages.max().unwrap_or(0);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod blocks;
 pub mod environment;
 pub mod frequency;
+pub mod proc;
 pub mod rights;
 pub mod thp;
 pub mod tiers;

@@ -2,8 +2,9 @@
 
 use std::os::fd::AsFd;
 
-use procfs::process::Process;
 use rustix::process::{Resource, geteuid, getrlimit};
+
+use super::Tree;
 
 /// `CAP_IPC_LOCK` of the UAPI's `capability.h`.
 const CAP_IPC_LOCK: u32 = 14;
@@ -32,8 +33,9 @@ pub fn may_advise_others() -> bool {
 }
 
 fn has_capability(capability: u32) -> bool {
-    let status = Process::myself().and_then(|me| me.status());
-    status.is_ok_and(|status| status.capeff & (1 << capability) != 0)
+    let effective = Tree::machine().field("proc/self/status", "CapEff");
+    let effective = effective.and_then(|set| u64::from_str_radix(&set, 16).ok());
+    effective.is_some_and(|set| set & (1 << capability) != 0)
 }
 
 /// Columns of the terminal behind a stream; `None` where it is none.

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use crate::machine::{Tree, selected};
+use crate::machine::Tree;
 
 const MM: &str = "sys/kernel/mm";
 
@@ -92,10 +92,7 @@ impl HugePages {
 
     /// The policy in force for a size, or `None` when the kernel does not offer it.
     pub fn policy(&self, size: u64) -> Option<Policy> {
-        let policy = |path: PathBuf| {
-            let text = std::fs::read_to_string(path).ok()?;
-            Some(selected(&text).to_owned())
-        };
+        let policy = |path: PathBuf| Tree::machine().choice(path);
         let own = policy(self.enabled_path(size)?)?;
         let word = if own == "inherit" { policy(self.global_path())? } else { own };
         match word.as_str() {

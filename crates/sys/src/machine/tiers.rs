@@ -5,7 +5,10 @@
 //! is left above the high watermarks of the node's zones: below them the kernel reclaims, and a
 //! page that is moved there pushes another one out.
 
-use super::topology::{Topology, Tree};
+use super::{
+    proc::zones,
+    topology::{Topology, Tree},
+};
 
 const PAGE_KIB: u64 = 4;
 
@@ -71,26 +74,9 @@ pub fn free_pages(tree: &Tree, node: usize) -> u64 {
 
 /// The same of a text of `/proc/zoneinfo`.
 fn free_in(text: &str, node: usize) -> u64 {
-    let header = format!("Node {node},");
-    let mut inside = false;
-    let (mut free, mut high) = (0, 0);
-    for line in text.lines() {
-        if line.starts_with("Node ") {
-            inside = line.starts_with(&header);
-        }
-        let mut words = line.split_whitespace();
-        let first = words.next();
-        let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok());
-        match first {
-            Some("pages") if inside && words.next() == Some("free") => {
-                free += number(words.next()).unwrap_or(0);
-            }
-            // `high:` further down is of the lists of one CPU.
-            Some("high") if inside => high += number(words.next()).unwrap_or(0),
-            _ => {}
-        }
-    }
-    u64::saturating_sub(free, high)
+    let ours =
+        |name| zones(text).filter(|zone| zone.node == node).map(|zone| zone.pages(name)).sum();
+    u64::saturating_sub(ours("pages free"), ours("high"))
 }
 
 #[cfg(test)]

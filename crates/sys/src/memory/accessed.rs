@@ -11,10 +11,7 @@ use std::{
     io::{self, Read, Write},
 };
 
-use crate::time::monotonic_raw_ns;
-
-/// Text that is read of a process, at most: 100,000 mappings.
-const TEXT_BYTES: u64 = 96 << 20;
+use crate::{machine::proc, time::monotonic_raw_ns};
 
 /// When a walk over a process's page table began and ended, by `CLOCK_MONOTONIC_RAW`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +53,9 @@ pub fn clear_accessed(pid: u32) -> io::Result<Walked> {
 /// When there is no such process, or it is somebody else's.
 pub fn read_accessed(pid: u32, text: &mut Vec<u8>) -> io::Result<Walked> {
     text.clear();
-    let file = File::open(format!("/proc/{pid}/smaps"))?;
+    let mut file = proc::open(pid, "smaps")?;
     let begun_ns = monotonic_raw_ns();
-    file.take(TEXT_BYTES).read_to_end(text)?;
+    file.read_to_end(text)?;
     Ok(Walked { begun_ns, done_ns: monotonic_raw_ns() })
 }
 

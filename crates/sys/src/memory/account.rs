@@ -4,10 +4,14 @@
 //! Read back off the clock, as evidence for kinds of fault that leave the same pages present. Frame
 //! numbers are for `CAP_SYS_ADMIN` only; everything else is for everybody.
 
-use std::fs;
+use std::ops::Range;
 
 use crate::{
     Called, SysError,
+    machine::{
+        Tree,
+        proc::{self, mappings},
+    },
     memory::{
         Ranges,
         pagemap::{EXCLUSIVE, FRAME, PRESENT, Pagemap},
@@ -79,41 +83,18 @@ impl Frames {
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn smaps_kib(ranges: &Ranges, field: &str) -> Result<u64, SysError> {
-    sum_in_smaps(&[field], |start, end| {
-        ranges.iter().any(|(low, high)| low <= start && end <= high)
-    })
+    sum_in_smaps(&[field], |of| ranges.iter().any(|(low, high)| low <= of.start && of.end <= high))
 }
 
 /// Fields of `/proc/self/smaps`, in KiB, summed over the mappings that count.
 pub(crate) fn sum_in_smaps(
     fields: &[&str],
-    counts: impl Fn(usize, usize) -> bool,
+    counts: impl Fn(Range<usize>) -> bool,
 ) -> Result<u64, SysError> {
-    let path = "/proc/self/smaps";
-    let text = fs::read_to_string(path).called("read", path)?;
-    Ok(sum_of(&text, fields, counts))
-}
-
-fn sum_of(smaps: &str, fields: &[&str], counts: impl Fn(usize, usize) -> bool) -> u64 {
-    let (mut inside, mut total) = (false, 0);
-    for line in smaps.lines() {
-        let mut words = line.split_whitespace();
-        let first = words.next().unwrap_or_default();
-        if let Some(name) = first.strip_suffix(':') {
-            if inside && fields.contains(&name) {
-                total += words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
-            }
-        } else if let Some((start, end)) = bounds(first) {
-            inside = counts(start, end);
-        }
-    }
-    total
-}
-
-/// Start and end of a mapping, from the first word of its line in `maps` or `smaps`.
-pub(crate) fn bounds(word: &str) -> Option<(usize, usize)> {
-    let (start, end) = word.split_once('-')?;
-    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    let text = proc::text("self", "smaps").called("read", "/proc/self/smaps")?;
+    let counted = mappings(&text).filter(|mapping| counts(mapping.addresses()));
+    let sizes = counted.flat_map(|mapping| mapping.sizes());
+    Ok(sizes.filter(|(name, _)| fields.contains(name)).map(|(_, bytes)| bytes >> 10).sum())
 }
 
 /// KiB of page tables of this process.
@@ -121,40 +102,18 @@ pub(crate) fn bounds(word: &str) -> Option<(usize, usize)> {
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn page_tables_kib() -> Result<u64, SysError> {
-    number_in("/proc/self/status", "VmPTE:")
+    number_in("/proc/self/status", "VmPTE")
 }
 
-/// The number after `name` in a file of words.
+/// A number of the kernel by its file and its name there.
 pub(crate) fn number_in(path: &str, name: &str) -> Result<u64, SysError> {
-    let text = fs::read_to_string(path).called("read", path)?;
-    let number = text.lines().find_map(|line| {
-        let rest = line.strip_prefix(name)?.trim_start().trim_start_matches(':');
-        rest.split_whitespace().next()?.parse().ok()
-    });
-    number.ok_or_else(|| {
-        SysError::new("read", path, std::io::Error::other(format!("no `{name}` in it")))
-    })
+    let none = || std::io::Error::other(format!("no `{name}` in it"));
+    Tree::machine().field_number(path, name).ok_or_else(none).called("read", path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_are_summed_over_the_mappings_that_count() {
-        let smaps = "1000-3000 rw-p 0 00:00 0\nRss:  8 kB\nLazyFree:  4 kB\n\
-                     3000-9000 rw-p 0 00:00 0\nRss:  16 kB\nLazyFree:  12 kB\n";
-        assert_eq!(sum_of(smaps, &["LazyFree"], |_, end| end <= 0x3000), 4);
-        assert_eq!(sum_of(smaps, &["Rss", "LazyFree"], |_, _| true), 40);
-    }
-
-    #[test]
-    fn only_areas_inside_the_range_count_as_huge() {
-        let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\n\
-                     3000-9000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n";
-        let inside = |low, high| 0x1000 <= low && high <= 0x3000;
-        assert_eq!(sum_of(smaps, &["AnonHugePages"], inside), 2048);
-    }
 
     #[test]
     fn frames_are_compared_only_where_they_are_told() {

@@ -4,10 +4,11 @@
 //! takes one hangs on where the linker put it. A loop that a warm-up does not run, such as that of
 //! a control, would fault while faults are counted.
 
-use std::fs;
-
-use super::{account, area::populate};
-use crate::{Called, SysError};
+use super::area::populate;
+use crate::{
+    Called, SysError,
+    machine::proc::{self, Mapping, mappings},
+};
 
 /// Maps every page of this program's files, and of its libraries', that it may not write to.
 ///
@@ -16,21 +17,17 @@ use crate::{Called, SysError};
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn make_code_present() -> Result<(), SysError> {
-    let path = "/proc/self/maps";
-    let text = fs::read_to_string(path).called("read", path)?;
-    for (start, end) in text.lines().filter_map(of_a_program) {
+    let text = proc::text("self", "maps").called("read", "/proc/self/maps")?;
+    for range in mappings(&text).filter(is_of_a_program).map(|mapping| mapping.addresses()) {
         // What cannot be had now is had by a fault, as without this.
-        let _ = populate(start, end - start, false);
+        let _ = populate(range.start, range.len(), false);
     }
     Ok(())
 }
 
-/// Bounds of a line's mapping, where that is of a file, private, and for reading or running.
-fn of_a_program(line: &str) -> Option<(usize, usize)> {
-    let mut words = line.split_whitespace();
-    let bounds = account::bounds(words.next()?)?;
-    let rights = words.next()?;
-    (matches!(rights, "r-xp" | "r--p") && words.nth(3)?.starts_with('/')).then_some(bounds)
+/// Whether a mapping is of a file, private, and for reading or running.
+fn is_of_a_program(mapping: &Mapping<'_>) -> bool {
+    matches!(mapping.rights, "r-xp" | "r--p") && mapping.name.starts_with('/')
 }
 
 #[cfg(test)]
@@ -39,15 +36,15 @@ mod tests {
 
     #[test]
     fn only_what_a_program_reads_and_runs_is_mapped() {
-        let code = "1000-3000 r-xp 00000000 fe:00 12 /usr/bin/pagelab";
-        assert_eq!(of_a_program(code), Some((0x1000, 0x3000)));
+        let is_it = |line| is_of_a_program(&Mapping::of_line(line).unwrap());
+        assert!(is_it("1000-3000 r-xp 00000000 fe:00 12 /usr/bin/pagelab"));
         for other in [
             "1000-3000 rw-p 00000000 fe:00 12 /usr/bin/pagelab",
             "1000-3000 r-xp 00000000 00:00 0 [vdso]",
             "1000-3000 r--p 00000000 00:00 0",
             "1000-3000 r--s 00000000 fe:00 12 /a/file",
         ] {
-            assert_eq!(of_a_program(other), None, "{other}");
+            assert!(!is_it(other), "{other}");
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::{fs::File, ops::Range, os::unix::fs::FileExt};
 
-use crate::memory::pagemap::{FRAME, PRESENT};
+use crate::memory::pagemap::{FRAME, PRESENT, Pagemap, word};
 
 const PAGE: u64 = 4096;
 const HEAD: u64 = 1 << 15;
@@ -19,7 +19,7 @@ const PAGES_MAX: usize = 512;
 #[derive(Debug)]
 pub struct Folios {
     flags: File,
-    pagemap: Option<(u32, File)>,
+    pagemap: Option<(u32, Pagemap)>,
 }
 
 impl Folios {
@@ -31,12 +31,12 @@ impl Folios {
     /// Bytes of the folio whose page a process has at an address, at most 2 MiB; `None` where no
     /// page is present, or the kernel does not say.
     pub fn bytes(&mut self, pid: u32, address: u64) -> Option<u64> {
-        let entry = word(self.pagemap(pid)?, address / PAGE)?;
+        let entry = self.pagemap(pid)?.entry(address).ok()?;
         let frame = entry & FRAME;
         if entry & PRESENT == 0 || frame == 0 {
             return None;
         }
-        if word(&self.flags, frame)? & (HEAD | TAIL) == 0 {
+        if word(&self.flags, frame).ok()? & (HEAD | TAIL) == 0 {
             return Some(PAGE);
         }
         // Folios are aligned to their size: the first page is the last head at or below.
@@ -57,17 +57,17 @@ impl Folios {
     /// part of something larger. `None` where nobody says.
     pub fn bytes_in(&mut self, pid: u32, range: Range<u64>, size: u64) -> Option<u64> {
         let pages = (size / PAGE).max(1);
-        let mut bytes = vec![0; usize::try_from(pages).ok()?.checked_mul(8)?];
-        let mut found = 0;
+        let (mut entries, mut found) = (Vec::new(), 0);
         let mut at = range.start.next_multiple_of(size);
         while at.checked_add(size)? <= range.end {
-            self.pagemap(pid)?.read_exact_at(&mut bytes, at / PAGE * 8).ok()?;
-            let entries = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
-            let mut frames = entries.map(|entry| (entry & PRESENT != 0).then_some(entry & FRAME));
+            entries.clear();
+            self.pagemap(pid)?.entries(at..at + size, |_, entry| entries.push(entry)).ok()?;
+            let frame = |entry: &u64| (entry & PRESENT != 0).then_some(entry & FRAME);
+            let mut frames = entries.iter().map(frame);
             if let Some(first) = frames.next().flatten().filter(|first| *first != 0)
                 && first.is_multiple_of(pages)
                 && (first + 1..first + pages).map(Some).eq(frames)
-                && word(&self.flags, first)? & (HEAD | TAIL) != 0
+                && word(&self.flags, first).ok()? & (HEAD | TAIL) != 0
             {
                 found += size;
             }
@@ -76,18 +76,12 @@ impl Folios {
         Some(found)
     }
 
-    fn pagemap(&mut self, pid: u32) -> Option<&File> {
+    fn pagemap(&mut self, pid: u32) -> Option<&Pagemap> {
         if self.pagemap.as_ref().is_none_or(|(owner, _)| *owner != pid) {
-            self.pagemap = Some((pid, File::open(format!("/proc/{pid}/pagemap")).ok()?));
+            self.pagemap = Some((pid, Pagemap::of(pid).ok()?));
         }
         self.pagemap.as_ref().map(|(_, file)| file)
     }
-}
-
-fn word(file: &File, index: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    file.read_exact_at(&mut bytes, index.checked_mul(8)?).ok()?;
-    Some(u64::from_ne_bytes(bytes))
 }
 
 #[cfg(test)]

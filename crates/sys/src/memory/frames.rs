@@ -3,35 +3,22 @@
 //! The one idea: `/proc/PID/pagemap` has eight bytes for each page, of which the kernel shows the
 //! frame to whoever has `CAP_SYS_ADMIN`, and 0 to others.
 
-use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
+use std::{io, ops::Range};
 
-use super::pagemap::{FRAME, PRESENT};
+use super::pagemap::{FRAME, PRESENT, Pagemap};
 
 const PAGE: u64 = 4096;
-/// Entries that are read at a time.
-const ENTRIES: u64 = 4096;
 
 /// Hands on each present page of a range with its frame, in rising order.
 ///
 /// # Errors
 /// When there is no such process, or it may not be looked at.
 pub fn frames(pid: u32, range: Range<u64>, found: &mut dyn FnMut(u64, u64)) -> io::Result<()> {
-    let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
-    let mut at = range.start / PAGE;
-    let end = range.end.div_ceil(PAGE);
-    while at < end {
-        let count = ENTRIES.min(end - at);
-        let mut bytes = vec![0; usize::try_from(count * 8).map_err(io::Error::other)?];
-        pagemap.read_exact_at(&mut bytes, at * 8)?;
-        for (page, word) in (at..).zip(bytes.as_chunks().0) {
-            let word = u64::from_ne_bytes(*word);
-            if word & PRESENT != 0 {
-                found(page * PAGE, word & FRAME);
-            }
+    Pagemap::of(pid)?.entries(range.start..range.end.next_multiple_of(PAGE), |address, entry| {
+        if entry & PRESENT != 0 {
+            found(address, entry & FRAME);
         }
-        at += count;
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]

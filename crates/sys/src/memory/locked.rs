@@ -4,9 +4,9 @@
 //! that there is, code and stacks too; with `MCL_FUTURE` every mapping that will be made, until
 //! [`Everything`] is dropped. Locking a range is [`crate::Area::lock`].
 
-use procfs::process::Process;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
+use super::account::number_in;
 use crate::{Called, SysError};
 
 /// What `mlockall` is asked for.
@@ -49,9 +49,7 @@ impl Drop for Everything {
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn locked_bytes() -> Result<u64, SysError> {
-    let status = Process::myself().and_then(|me| me.status());
-    let status = status.map_err(std::io::Error::other).called("read", "/proc/self/status")?;
-    Ok(status.vmlck.unwrap_or(0) << 10)
+    number_in("/proc/self/status", "VmLck").map(|kib| kib << 10)
 }
 
 #[cfg(test)]

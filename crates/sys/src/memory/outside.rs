@@ -9,27 +9,25 @@
 //! 1. The addresses are the other process's: nothing of ours is read or written but the list.
 
 use std::{
-    fs::File,
     io,
     ops::Range,
-    os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::fs::FileExt,
-    },
+    os::fd::{AsRawFd, OwnedFd},
 };
 
 use linux_raw_sys::general::MADV_COLLAPSE;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{checked, machine::rights::may_advise_others, memory::pagemap::PRESENT};
-
-const PAGE: u64 = 4096;
+use crate::{
+    checked,
+    machine::rights::may_advise_others,
+    memory::pagemap::{PRESENT, Pagemap},
+};
 
 /// A process whose memory may be advised.
 #[derive(Debug)]
 pub struct Outside {
     process: OwnedFd,
-    pagemap: File,
+    pagemap: Pagemap,
 }
 
 impl Outside {
@@ -39,8 +37,7 @@ impl Outside {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let pid = number.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
-        let pagemap = File::open(format!("/proc/{}/pagemap", pid.as_raw_nonzero()))?;
-        Ok(Self { process, pagemap })
+        Ok(Self { process, pagemap: Pagemap::of(pid.as_raw_nonzero())? })
     }
 
     /// The aligned blocks of a range of addresses of which at least so many base pages are present.
@@ -48,14 +45,14 @@ impl Outside {
     /// # Errors
     /// When the process has ended or may not be looked at.
     pub fn dense(&self, range: Range<u64>, block: u64, least: u64) -> io::Result<Vec<u64>> {
-        let length = usize::try_from(block / PAGE * 8).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
         let mut found = Vec::new();
         let mut at = range.start.next_multiple_of(block);
         while at.checked_add(block).is_some_and(|end| end <= range.end) {
-            self.pagemap.read_exact_at(&mut bytes, at / PAGE * 8)?;
-            let words = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
-            if words.filter(|entry| entry & PRESENT != 0).count() as u64 >= least {
+            let mut present = 0;
+            self.pagemap.entries(at..at + block, |_, entry| {
+                present += u64::from(entry & PRESENT != 0);
+            })?;
+            if present >= least {
                 found.push(at);
             }
             at += block;

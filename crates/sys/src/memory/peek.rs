@@ -6,17 +6,13 @@
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-use super::pagemap::PRESENT;
-
-const PAGE: u64 = 4096;
+use super::pagemap::{PRESENT, Pagemap};
 
 /// Reads bytes of one page of a process; `None` where the page is not present, or may not be read.
 pub fn peek<const N: usize>(pid: u32, address: u64) -> Option<[u8; N]> {
-    let open = |file: &str| File::open(format!("/proc/{pid}/{file}")).ok();
-    let (pagemap, memory) = (open("pagemap")?, open("mem")?);
-    let (mut entry, mut bytes) = ([0; 8], [0; N]);
-    pagemap.read_exact_at(&mut entry, address / PAGE * 8).ok()?;
-    if u64::from_ne_bytes(entry) & PRESENT == 0 {
+    let pagemap = Pagemap::of(pid).ok()?;
+    let (memory, mut bytes) = (File::open(format!("/proc/{pid}/mem")).ok()?, [0; N]);
+    if pagemap.entry(address).ok()? & PRESENT == 0 {
         return None;
     }
     memory.read_exact_at(&mut bytes, address).ok()?;

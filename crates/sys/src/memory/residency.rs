@@ -176,7 +176,7 @@ const HUGE: &[&str] =
 
 /// Base pages of some fields of `smaps`, in the VMAs that lie inside `start..end`.
 fn pages_in_smaps(start: usize, end: usize, fields: &[&str]) -> Result<u64, SysError> {
-    let kib = sum_in_smaps(fields, |low, high| start <= low && high <= end)?;
+    let kib = sum_in_smaps(fields, |of| start <= of.start && of.end <= end)?;
     Ok(kib * 1024 / BASE_PAGE)
 }
 

@@ -16,22 +16,22 @@ const PAGEMAP_SCAN: u64 =
 
 /// What is asked of present pages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question {
+pub struct Question {
     /// The bits that regions are told apart by and told with, `PAGE_IS_*`.
-    pub(super) bits: u64,
+    pub bits: u64,
     /// `PM_SCAN_*`.
-    pub(super) flags: u64,
+    pub flags: u64,
 }
 
 /// A region of nothing, to fill an array with.
-pub(super) const NOWHERE: uapi::page_region = uapi::page_region { start: 0, end: 0, categories: 0 };
+pub const NOWHERE: uapi::page_region = uapi::page_region { start: 0, end: 0, categories: 0 };
 
 /// Hands on every region of present pages of a range, by an open `/proc/PID/pagemap`. One call
 /// returns as many as `room` has.
 ///
 /// # Errors
 /// `ENOTTY` before Linux 6.7; when the process has ended or runs another program now.
-pub(super) fn regions(
+pub fn regions(
     pagemap: &impl AsRawFd,
     range: Range<u64>,
     question: Question,

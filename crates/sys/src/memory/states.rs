@@ -4,13 +4,11 @@
 //! files apart for whoever may read the process's `/proc/PID/pagemap`, which needs no privilege
 //! for processes of one's own.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    fs::File,
-};
+use std::collections::{HashMap, hash_map::Entry};
 
 use linux_raw_sys::general as uapi;
 
+use super::pagemap::Pagemap;
 use super::scan::{NOWHERE, Question, regions};
 
 const PAGE: u64 = 4096;
@@ -40,7 +38,7 @@ pub struct State {
 /// The page tables of processes.
 #[derive(Debug, Default)]
 pub struct States {
-    tables: HashMap<u32, File>,
+    tables: HashMap<u32, Pagemap>,
 }
 
 impl States {
@@ -59,7 +57,7 @@ impl States {
                 flags: 0,
             };
             let mut part = part.iter().peekable();
-            let told = regions(table, start..end, question, &mut [NOWHERE; 256], |region| {
+            let told = regions(&table.0, start..end, question, &mut [NOWHERE; 256], |region| {
                 while part.next_if(|address| **address < region.start).is_some() {}
                 while let Some(address) = part.next_if(|address| **address < region.end) {
                     found(*address, state(region.categories));
@@ -77,12 +75,10 @@ impl States {
         self.tables.remove(&pid);
     }
 
-    fn table(&mut self, pid: u32) -> Option<&File> {
+    fn table(&mut self, pid: u32) -> Option<&Pagemap> {
         match self.tables.entry(pid) {
             Entry::Occupied(known) => Some(known.into_mut()),
-            Entry::Vacant(new) => {
-                Some(new.insert(File::open(format!("/proc/{pid}/pagemap")).ok()?))
-            }
+            Entry::Vacant(new) => Some(new.insert(Pagemap::of(pid).ok()?)),
         }
     }
 }

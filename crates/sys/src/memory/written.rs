@@ -17,13 +17,12 @@ use std::{
     fs::File,
     io::{self, Write},
     ops::Range,
-    os::unix::fs::FileExt,
 };
 
 use linux_raw_sys::general as uapi;
 
 use crate::memory::{
-    pagemap::{FRAME, PRESENT},
+    pagemap::{FRAME, PRESENT, Pagemap},
     scan::{NOWHERE, Question, regions},
 };
 
@@ -31,7 +30,6 @@ const PAGE: u64 = 4096;
 const PAGE_BYTES: usize = 4096;
 /// Pages that one entry of the second level of the page table from below maps.
 const BLOCK: u64 = 512;
-const BLOCK_ENTRY_BYTES: usize = 512 * 8;
 /// Bit 55 of an entry of `/proc/PID/pagemap`.
 const SOFT_DIRTY: u64 = 1 << 55;
 /// Category of `PAGEMAP_SCAN`, which the binding lacks (`include/uapi/linux/fs.h`).
@@ -56,7 +54,7 @@ pub struct Stretch {
 /// The page table of a process, for the time of one walk.
 #[derive(Debug)]
 pub struct Walk {
-    pagemap: File,
+    pagemap: Pagemap,
     scans: bool,
     protects: bool,
     regions: Vec<uapi::page_region>,
@@ -68,8 +66,7 @@ impl Walk {
     /// # Errors
     /// When there is no such process, or it may not be looked at.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
-        let regions = vec![NOWHERE; REGIONS];
+        let (pagemap, regions) = (Pagemap::of(pid)?, vec![NOWHERE; REGIONS]);
         let mut walk = Self { pagemap, scans: true, protects: false, regions };
         walk.scans = walk.scan(PAGE..2 * PAGE, &mut |_| ()).is_ok();
         Ok(walk)
@@ -101,7 +98,7 @@ impl Walk {
             (IS_SOFT_DIRTY, 0)
         };
         let question = Question { bits: huge | bit, flags };
-        regions(&self.pagemap, range, question, &mut self.regions, |region| {
+        regions(&self.pagemap.0, range, question, &mut self.regions, |region| {
             let is = |category| region.categories & category != 0;
             let (written, huge) = (is(bit), is(huge));
             found(Stretch { start: region.start, end: region.end, written, huge });
@@ -110,17 +107,14 @@ impl Walk {
 
     /// The way of kernels before 6.7: block by block.
     fn read(&self, range: Range<u64>, found: &mut dyn FnMut(Stretch)) -> io::Result<()> {
-        let mut bytes = [0_u8; BLOCK_ENTRY_BYTES];
         let Range { start: mut at, end } = range;
+        let mut words = Vec::new();
         while at < end {
-            let next = (at / PAGE + 1).next_multiple_of(BLOCK) * PAGE;
-            let pages = (next.min(end) - at) / PAGE;
-            let part = &mut bytes[..usize::try_from(pages * 8).map_err(io::Error::other)?];
-            self.pagemap.read_exact_at(part, at / PAGE * 8)?;
-            let words: Vec<u64> =
-                part.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+            let next = ((at / PAGE + 1).next_multiple_of(BLOCK) * PAGE).min(end);
+            words.clear();
+            self.pagemap.entries(at..next, |_, word| words.push(word))?;
             stretches(at, &words, found);
-            at += pages * PAGE;
+            at = next;
         }
         Ok(())
     }
@@ -173,10 +167,7 @@ pub fn notes_stores() -> io::Result<bool> {
     clear_written(pid)?;
     std::hint::black_box(&mut page)[PAGE_BYTES] = 2;
     let address = (&raw const page[PAGE_BYTES]) as u64;
-    let pagemap = File::open("/proc/self/pagemap")?;
-    let mut word = [0; 8];
-    pagemap.read_exact_at(&mut word, address / PAGE * 8)?;
-    Ok(u64::from_ne_bytes(word) & SOFT_DIRTY != 0)
+    Ok(Pagemap::of("self")?.entry(address)? & SOFT_DIRTY != 0)
 }
 
 #[cfg(test)]

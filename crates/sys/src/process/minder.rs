@@ -7,7 +7,6 @@
 //! what it starts is out of its reach.
 
 use std::{
-    fs,
     io::{self, PipeWriter, Read, Write},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -16,6 +15,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::child::this_program;
+use crate::machine::proc;
 
 /// The hidden sub-command that a program must route to [`minder_main`].
 pub const MINDER_COMMAND: &str = "__program-minder";
@@ -100,13 +100,8 @@ fn end_marked(mark: &str) {
 }
 
 fn marked(entry: &str) -> Vec<Pid> {
-    let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_marked = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
-    };
-    numbers.filter(is_marked).filter_map(Pid::from_raw).collect()
+    let pids = proc::with_environment(&[entry.to_owned()]).into_iter();
+    pids.filter_map(|pid| Pid::from_raw(pid.cast_signed())).collect()
 }
 
 #[cfg(test)]

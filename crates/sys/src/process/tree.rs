@@ -4,11 +4,14 @@
 //! none of them: a process whose parent has ended becomes our child, so all that is below us by
 //! `/proc/PID/task/TID/children` (`CONFIG_PROC_CHILDREN`) is ours, and nothing else is.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, waitpid};
 
-use crate::time::monotonic_raw_ns;
+use crate::{
+    machine::proc::{self, Stat},
+    time::monotonic_raw_ns,
+};
 
 /// Processes that are looked at, at most: somebody's tree may grow without an end.
 const MOST: usize = 10_000;
@@ -52,8 +55,9 @@ fn below_but(pid: u32, but: &[u32]) -> Vec<u32> {
 }
 
 fn children(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let threads = proc::threads(pid).into_iter().flatten();
+    let lists =
+        threads.filter_map(|tid| proc::text(format_args!("{pid}/task/{tid}"), "children").ok());
     lists.flat_map(|list| numbers(&list)).collect()
 }
 
@@ -62,8 +66,7 @@ fn numbers(text: &str) -> Vec<u32> {
 }
 
 fn is_zombie(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    Stat::of(pid).and_then(|stat| stat.state()).is_none_or(|state| "ZX".contains(state))
 }
 
 /// Ends what is left below us, but for some and what these started: asks first, insists after

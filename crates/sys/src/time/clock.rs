@@ -7,19 +7,16 @@
 //!
 //! Ticks are ticks of the counter, not core cycles.
 
-use std::{
-    fs,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU64, Ordering},
 };
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize, Serializer};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::arch;
+use crate::{arch, machine::Tree};
 
 /// Shortest span that the counter is calibrated over.
 const CALIBRATION_NS: u64 = 200_000_000;
@@ -62,9 +59,9 @@ impl ClockChoice {
 ///
 /// A guest's clock source is often `kvm-clock`, which is itself read off the counter.
 fn tsc_is_trusted() -> bool {
-    let source =
-        fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    let kernel_trusts = source.is_ok_and(|name| matches!(name.trim(), "tsc" | "kvm-clock"));
+    let source = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = Tree::machine().text(source);
+    let kernel_trusts = source.is_some_and(|name| matches!(&*name, "tsc" | "kvm-clock"));
     arch::has_reliable_tsc() && kernel_trusts
 }
 

@@ -13,6 +13,8 @@ use std::fs;
 
 use rustix::param::clock_ticks_per_second;
 
+use crate::machine::{Tree, proc};
+
 /// Readings for one CPU and the calling thread, since boot and since the thread began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disturbance {
@@ -37,12 +39,13 @@ impl Disturbance {
             cpu.and_then(|cpu| sum(&fs::read_to_string(path).ok()?, cpu))
         };
         let schedstat = fs::read_to_string("/proc/thread-self/schedstat");
-        let status = fs::read_to_string("/proc/thread-self/status");
+        let switches = "nonvoluntary_ctxt_switches"; // since Linux 2.6.23
+        let preemptions = Tree::machine().field_number("proc/thread-self/status", switches);
         Self {
             steal_ns: of_cpu("/proc/stat", steal_ticks).map(|ticks| ticks * tick_ns()),
             interrupts: of_cpu("/proc/interrupts", column_sum),
             softirqs: of_cpu("/proc/softirqs", column_sum),
-            preemptions: status.ok().and_then(|text| switches(&text)).unwrap_or(0),
+            preemptions: preemptions.unwrap_or(0),
             waited_ns: schedstat.ok().and_then(|text| waited_ns(&text)),
         }
     }
@@ -68,9 +71,7 @@ pub fn tick_ns() -> u64 {
 
 /// The eighth number of a CPU's line in `/proc/stat` (since Linux 2.6.11).
 fn steal_ticks(text: &str, cpu: usize) -> Option<u64> {
-    let name = format!("cpu{cpu}");
-    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name.as_str()))?;
-    line.split_whitespace().nth(8)?.parse().ok()
+    proc::field(text, &format!("cpu{cpu}"))?.split_whitespace().nth(7)?.parse().ok()
 }
 
 /// The sum of a CPU's column. Offline CPUs have none, so the head of the table is read too; rows
@@ -86,12 +87,6 @@ fn column_sum(text: &str, cpu: usize) -> Option<u64> {
         (numbers.len() >= head.len()).then(|| numbers[column])
     };
     Some(lines.filter_map(count).sum())
-}
-
-/// Switches that the thread did not ask for (since Linux 2.6.23).
-fn switches(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
-    line.trim().parse().ok()
 }
 
 /// The second number of `schedstat`.
@@ -122,11 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_the_second_number_and_switches_have_a_name() {
-        assert_eq!(
-            switches("voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t3\n"),
-            Some(3)
-        );
+    fn waiting_is_the_second_number() {
         assert_eq!(waited_ns("123 71944 1\n"), Some(71944));
         assert_eq!(waited_ns(""), None);
     }

@@ -1,13 +1,15 @@
 //! The watchdog: what it survives, and that nothing is changed without it.
 
 use std::{
-    fs,
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::Path,
     process::Stdio,
 };
 
-use pagelab_sys::knobs::{KnobError, Knobs, WATCHDOG_COMMAND, watchdog_command};
+use pagelab_sys::{
+    knobs::{KnobError, Knobs, WATCHDOG_COMMAND, watchdog_command},
+    machine::proc,
+};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::{Machine, PART, ROOT, child, run_that_has_set, until};
@@ -64,14 +66,8 @@ fn without_a_living_watchdog_nothing_is_changed() {
 /// The watchdog over this machine, found by its environment.
 fn watchdog_of(machine: &Machine) -> Pid {
     let wanted = [format!("{PART}=watchdog"), format!("{ROOT}={}", machine.root.path().display())];
-    let is_ours = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let has = |wanted: &String| environment.split(|b| *b == 0).any(|v| v == wanted.as_bytes());
-        wanted.iter().all(has)
-    };
-    let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
-    let mut found = names.filter_map(|name| name.to_str()?.parse::<i32>().ok()).filter(is_ours);
-    Pid::from_raw(found.next().expect("a watchdog runs")).unwrap()
+    let found = proc::with_environment(&wanted);
+    Pid::from_raw(found.first().expect("a watchdog runs").cast_signed()).unwrap()
 }
 
 #[test]

@@ -1,18 +1,20 @@
 //! What can be wrong with a trace file, as sentences that name it.
 
 use std::{
-    error::Error,
     fmt, io,
     path::{Path, PathBuf},
 };
+
+use thiserror::Error;
 
 use super::Compression;
 use crate::raw::RecordError;
 
 /// What is wrong with a file as a whole.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum FileError {
     /// It cannot be opened, read to its end, decompressed or written.
+    #[error("cannot {tried} {}: {source}", path.display())]
     Io {
         /// What was tried: `open`, `read` or `write`.
         tried: &'static str,
@@ -22,6 +24,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// It has no bytes, or decompresses to none.
+    #[error("{} is empty{}: a trace has at least one record", path.display(), inside(*compression))]
     Empty {
         /// Which.
         path: PathBuf,
@@ -29,6 +32,11 @@ pub enum FileError {
         compression: Compression,
     },
     /// Its first bytes are no record.
+    #[error(
+        "{} is no trace{}: it starts with {}; expected operation 1 or 2 and width 1, 2, 4 or 8, \
+         or a gz, xz or zst file of that",
+        path.display(), inside(*compression), hexadecimal(start)
+    )]
     NotATrace {
         /// Which.
         path: PathBuf,
@@ -46,29 +54,6 @@ impl FileError {
     }
 }
 
-impl Error for FileError {}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { tried, path, source } => {
-                write!(f, "cannot {tried} {}: {source}", path.display())
-            }
-            Self::Empty { path, compression } => {
-                let (path, inside) = (path.display(), inside(*compression));
-                write!(f, "{path} is empty{inside}: a trace has at least one record")
-            }
-            Self::NotATrace { path, compression, start } => {
-                let (path, inside) = (path.display(), inside(*compression));
-                let start = hexadecimal(start);
-                let expected = "operation 1 or 2 and width 1, 2, 4 or 8, \
-                                or a gz, xz or zst file of that";
-                write!(f, "{path} is no trace{inside}: it starts with {start}; expected {expected}")
-            }
-        }
-    }
-}
-
 fn inside(compression: Compression) -> String {
     match compression {
         Compression::None => String::new(),
@@ -82,11 +67,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Why a trace could not be streamed to its end.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum StreamError<S: fmt::Display> {
     /// The file itself.
-    File(FileError),
+    #[error("{0}")]
+    File(#[from] FileError),
     /// A record makes no sense, or the last one is cut off.
+    #[error("{}: {error}", path.display())]
     Record {
         /// Which file.
         path: PathBuf,
@@ -94,28 +81,11 @@ pub enum StreamError<S: fmt::Display> {
         error: RecordError,
     },
     /// Whoever takes the operations had enough.
+    #[error("{}: {stop}", path.display())]
     Taker {
         /// Which file.
         path: PathBuf,
         /// What it said.
         stop: S,
     },
-}
-
-impl<S: fmt::Debug + fmt::Display> Error for StreamError<S> {}
-
-impl<S: fmt::Display> fmt::Display for StreamError<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(error) => error.fmt(f),
-            Self::Record { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Taker { path, stop } => write!(f, "{}: {stop}", path.display()),
-        }
-    }
-}
-
-impl<S: fmt::Display> From<FileError> for StreamError<S> {
-    fn from(error: FileError) -> Self {
-        Self::File(error)
-    }
 }

@@ -11,6 +11,8 @@ use std::{
     path::Path,
 };
 
+use thiserror::Error;
+
 use super::{FileError, StreamError, open};
 use crate::{
     decode,
@@ -42,28 +44,17 @@ pub enum Start {
 }
 
 /// Why there is no such part.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum SpanError {
     /// The file, or a record.
+    #[error("{0}")]
     Stream(StreamError<String>),
     /// It is compressed, or no regular file: nobody can begin in its middle.
+    #[error("{0} is compressed or no regular file: unpack it to cut it into parts")]
     Packed(String),
     /// Nothing decodes near this byte.
+    #[error("at byte {0}: nothing near it is a record")]
     Nowhere(u64),
-}
-
-impl std::error::Error for SpanError {}
-
-impl fmt::Display for SpanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stream(error) => error.fmt(f),
-            Self::Packed(path) => {
-                write!(f, "{path} is compressed or no regular file: unpack it to cut it into parts")
-            }
-            Self::Nowhere(at) => write!(f, "at byte {at}: nothing near it is a record"),
-        }
-    }
 }
 
 /// Hands the operations that begin in a range of bytes to a visitor, which never stops.

@@ -9,8 +9,6 @@
 //! Not known is how absent pages are used again: whether a read is absent hangs on all parts
 //! before, and a part keeps no reads. [`Stats::absent`] has their count, no distances or caches.
 
-use std::fmt;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
@@ -19,23 +17,14 @@ use super::{
 };
 
 /// Why a part does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// It was collected with other options.
+    #[error("the part was collected with other options than those before")]
     Options,
     /// What it says of itself does not add up.
+    #[error("the part does not add up: collect it again")]
     Damaged,
-}
-
-impl std::error::Error for Misfit {}
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Options => "the part was collected with other options than those before",
-            Self::Damaged => "the part does not add up: collect it again",
-        })
-    }
 }
 
 /// Puts parts together, in their order.

@@ -69,10 +69,6 @@ impl Faults {
 }
 
 impl Trial for Faults {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn is_first_touch(&self) -> bool {
         // A cold case is about memory that was given back: nothing more of it spoils a repetition.
         self.setup.host != Host::Cold && self.setup.space.takes_free_memory()

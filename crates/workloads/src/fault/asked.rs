@@ -281,6 +281,12 @@ pub struct FaultKind {
     pub takes_fresh_memory: bool,
     /// Whether it takes memory from a file in the directory that `dir` names.
     pub uses_dir: bool,
+    /// Whether it is about two nodes of memory.
+    pub uses_two_nodes: bool,
+    /// Parts of the kernel that it needs and that distributions build as modules.
+    pub modules: &'static [&'static str],
+    /// What is asked for in a machine of `fault/path`, where it is not the default.
+    pub in_machine: &'static [(&'static str, &'static str)],
     /// The most that `size=auto` gives it, in bytes: less where repetitions wait for a disk.
     pub automatic_size_max: u64,
     /// Seconds that the kernel is waited for before each repetition.
@@ -311,6 +317,9 @@ impl FaultKind {
         allocates_tables: true,
         takes_fresh_memory: true,
         uses_dir: false,
+        uses_two_nodes: false,
+        modules: &[],
+        in_machine: &[],
         automatic_size_max: u64::MAX,
         waits_s: 0.0,
         lies: &[],

@@ -13,9 +13,7 @@ words! {
         /// From a 1 GiB boundary.
         Fixed = "fixed",
     }
-}
 
-words! {
     /// What is told to the kernel against what the case says, for the witness to notice.
     pub enum Lie {
         /// Nothing.
@@ -39,9 +37,7 @@ words! {
         /// Memory is left as it is.
         Unfragmented = "unfragmented",
     }
-}
 
-words! {
     /// What is compared inside a case.
     pub enum Arm {
         /// The loop of this program.
@@ -55,9 +51,7 @@ words! {
         /// The method of the latency note.
         AsPublished = "as-published",
     }
-}
 
-words! {
     /// What memory is short of.
     pub enum Pressure {
         /// Nothing.
@@ -67,9 +61,7 @@ words! {
         /// A memory cgroup of the case's own is full.
         Memcg = "memcg",
     }
-}
 
-words! {
     /// What the swap space of a case is.
     pub enum SwapTo {
         /// A compressed device in memory.
@@ -77,9 +69,7 @@ words! {
         /// A file on a disk.
         File = "file",
     }
-}
 
-words! {
     /// What is written before it is swapped out.
     pub enum Content {
         /// Nothing but zeros: zram keeps no page for it, and since Linux 6.12 no device sees it.

@@ -87,6 +87,7 @@ const PARAMS: &[Param] = &[
     Param::axis("rate", Kind::Rate, "max")
         .help("touches a second, each due at its own time (open loop); max: as fast as they come"),
     Param::arms("arms", Kind::Choice(&["pagelab", "as-published"]), "pagelab")
+        .asks(&["as-published"])
         .help("as-published adds the latency note's method; the control is always there"),
     Param::axis("dir", Kind::Dir, "auto").help(
         "directory of the scratch file of kinds that use one; auto: TMPDIR, /var/tmp or /tmp",

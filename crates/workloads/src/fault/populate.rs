@@ -24,6 +24,7 @@ use crate::needs::{Lockable, POPULATE_WRITE};
 
 /// The parameter.
 pub const PARAM: Param = Param::axis("populate", Kind::Choice(Populate::WORDS), "touch")
+    .asks(&["mlock"])
     .help("how memory comes to be present: by touching it, or by a call beforehand");
 
 /// Locked beside the area while everything of a process is: code, stacks, what it allocates.

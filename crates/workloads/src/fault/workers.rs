@@ -14,6 +14,7 @@ use super::{Asked, Space, Stage, page_bytes, pressure};
 /// Threads of one address space.
 pub(super) const THREADS: Param =
     Param::axis("threads", Kind::Count { max: 4096, auto: false }, "1")
+        .asks(&["2"])
         .help("threads that touch one mapping, each its share");
 
 /// Processes.

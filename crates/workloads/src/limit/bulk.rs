@@ -23,6 +23,7 @@ use pagelab_sys::{
 use crate::needs::Memory;
 
 const LEVEL: Param = Param::axis("level", Kind::Choice(Level::WORDS), "dram")
+    .asks(&["dram"])
     .help("which memory: half of that cache; dram: four last-level caches, 128m to 512m");
 
 /// Bytes that one observation covers at least.

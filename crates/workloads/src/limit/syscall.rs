@@ -39,10 +39,6 @@ struct Calls {
 }
 
 impl Trial for Calls {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn counts_faults(&self) -> bool {
         true
     }

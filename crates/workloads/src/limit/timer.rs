@@ -60,10 +60,6 @@ struct Cost {
 }
 
 impl Trial for Cost {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn counts_faults(&self) -> bool {
         true
     }

@@ -62,21 +62,25 @@ const PARAMS: &[Param] = &[
         Kind::Choice(&["auto", "none", "sfence", "uc-store", "uc-store-load"]),
         "auto",
     )
+    .asks(&["uc-store"])
     .help("what ends a round: nothing, sfence, a store to UC memory, or that and a load of it"),
     Param::axis("verify", Kind::Choice(&["auto", "each-round", "deferred"]), "auto")
         .help("compare every word after each round, or after the last one; not timed"),
-    Param::axis("load", Kind::Choice(&["auto", "none", "plain", "nt"]), "auto").help(
+    Param::axis("load", Kind::Choice(&["auto", "none", "plain", "nt"]), "auto").asks(&["nt"]).help(
         "none, ordinary loads, or movntdqa, which makes WC memory readable; with stores: \
                read back and compared, inside the clock",
     ),
-    Param::axis("width", Kind::Choice(&["auto", "8", "16", "32", "64"]), "auto").help(
-        "bytes of a store or load; auto: 8, and 32 or 16 for non-temporal ones (with AVX2 or \
+    Param::axis("width", Kind::Choice(&["auto", "8", "16", "32", "64"]), "auto")
+        .asks(&["32", "64"])
+        .help(
+            "bytes of a store or load; auto: 8, and 32 or 16 for non-temporal ones (with AVX2 or \
                without); what an nt store wrote, plain loads read back by 8",
-    ),
+        ),
     params::SIZE,
     Param::axis("iterations", Kind::Count { max: 100_000, auto: false }, "50")
         .help("rounds in a repetition; a repetition with uc takes 3 s for 50 rounds of 16m"),
     Param::axis("threads", Kind::Count { max: 4096, auto: false }, "1")
+        .asks(&["2"])
         .help("threads, each with its share of the memory"),
     params::CPU,
     params::NODE,

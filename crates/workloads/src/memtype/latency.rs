@@ -55,6 +55,7 @@ const PARAMS: &[Param] = &[
         Kind::Choice(&words_of(&OPS)),
         "load,load-nt,store,store-sfence,store-mfence,ntstore,ntstore-sfence",
     )
+    .asks(&["uc-fence", "load-nt"])
     .help(
         "operations, an arm each; uc-fence is a store to this memory and one to a UC word, \
                uc-store… are accesses to the UC word alone: these need the kernel module",

@@ -33,6 +33,7 @@ const PARAMS: &[Param] = &[
     Param::axis("store", Kind::Choice(&["plain", "nt"]), "plain")
         .help("how the data are stored, 8 bytes: ordinary or non-temporal; the flag is ordinary"),
     Param::axis("fence", Kind::Choice(Between::WORDS), "none")
+        .asks(&["uc-store"])
         .help("what stands between the data and the flag; uc-store needs the kernel module"),
     Param::axis("pattern", Kind::Size, "4k")
         .help("bytes from the data to the flag; the next round uses the next line of both"),
@@ -197,10 +198,6 @@ struct Messages {
 }
 
 impl Trial for Messages {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn reset(&mut self) -> Result<(), Error> {
         self.ground.look_up()
     }

@@ -42,10 +42,11 @@ pub(super) const TYPES: [(&str, MemoryType); 4] = [
 ];
 
 /// Memory type under test.
-pub(super) const TYPE: Param = Param::axis("type", Kind::Choice(&words_of(&TYPES)), "wb").help(
-    "memory type; uc is the kernel's UC-, which pgprot_noncached gives; wt is for reserved \
+pub(super) const TYPE: Param =
+    Param::axis("type", Kind::Choice(&words_of(&TYPES)), "wb").asks(&["uc", "wc", "wt"]).help(
+        "memory type; uc is the kernel's UC-, which pgprot_noncached gives; wt is for reserved \
            frames; all but wb need the kernel module",
-);
+    );
 /// Where the frames come from.
 pub(super) const FRAMES: Param = Param::axis(
     "frames",

@@ -20,9 +20,7 @@ words! {
         /// By non-temporal stores.
         NonTemporal = "nt",
     }
-}
 
-words! {
     /// What ends a round.
     pub(super) enum Fence {
         /// Nothing: the round ends when the last store was issued.
@@ -34,9 +32,7 @@ words! {
         /// The same, and the word loaded back.
         UcStoreLoad = "uc-store-load",
     }
-}
 
-words! {
     /// When the words are compared with what was stored.
     pub(super) enum Verify {
         /// After every round.
@@ -44,9 +40,7 @@ words! {
         /// After the last round.
         Deferred = "deferred",
     }
-}
 
-words! {
     /// How a round loads.
     pub(super) enum Loads {
         /// Not at all.

@@ -10,7 +10,7 @@
 //! a pure function of a few numbers, so that recorded machines are its tests.
 
 use pagelab_bench::{Error, Witness};
-use pagelab_record::vocabulary::Check;
+use pagelab_record::{units::whole, vocabulary::Check};
 use pagelab_sys::{
     arch,
     loops::TouchList,
@@ -146,8 +146,7 @@ impl Probe {
             ("probe_store_ns", store),
             ("probe_store_wb_ns", wb_store),
         ] {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds")]
-            witness.set(name, ns.round() as u64);
+            witness.set(name, whole(ns.round()));
         }
         match self.signature {
             _ if self.is_emulated => witness.warn(

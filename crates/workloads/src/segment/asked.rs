@@ -36,9 +36,7 @@ words! {
         /// With leaves of 1 GiB.
         Module1g = "module-1g",
     }
-}
 
-words! {
     /// When what was given back is cleared.
     pub enum Zeroing {
         /// At once, by a thread beside the program.
@@ -48,9 +46,7 @@ words! {
         /// All is made present before the first pass; later as at release.
         Ahead = "ahead",
     }
-}
 
-words! {
     /// What leaves of 2 MiB are.
     pub(crate) enum Backed {
         /// Transparent huge pages.
@@ -58,9 +54,7 @@ words! {
         /// Pages of the hugetlb pool.
         Hugetlb = "hugetlb",
     }
-}
 
-words! {
     /// What is done against what the case says.
     pub enum Lie {
         /// Nothing.

@@ -42,6 +42,7 @@ use crate::fault::{leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     Param::arms("arms", Kind::Choice(Arm::WORDS), Arm::EVERY)
+        .asks(&["segment-1g", "module-2m"])
         .help("where memory comes from; what the host lacks something for is left out"),
     Param::axis("size", Kind::Size, "1g").help("memory of a round"),
     Param { default: "20", ..space::ROUNDS }

@@ -6,7 +6,7 @@
 //! stands between cases or arms: `pghot:threshold=1+window=1000`.
 
 use pagelab_bench::{
-    Kind, Param, Role, Values,
+    Kind, Param, Values,
     count::{format_count, parse_count},
 };
 use pagelab_record::{Case, units};
@@ -49,11 +49,11 @@ pub enum Field {
 }
 
 const fn param(name: &'static str, help: &'static str, field: &'static dyn Values) -> Param {
-    Param { name, help, kind: Kind::Own(field), default: AUTO, role: Role::Axis }
+    Param::axis(name, Kind::Own(field), AUTO).help(help)
 }
 
 const fn number(name: &'static str, help: &'static str, max: u64) -> Param {
-    Param { name, help, kind: Kind::Count { max, auto: true }, default: AUTO, role: Role::Axis }
+    Param::axis(name, Kind::Count { max, auto: true }, AUTO).help(help)
 }
 
 /// The parameters.

@@ -20,7 +20,7 @@ use std::{
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness,
 };
-use pagelab_record::{Case, schema, vocabulary::Check};
+use pagelab_record::{Case, schema, units::whole, vocabulary::Check};
 use pagelab_sys::process::Pulse;
 use pagelab_tier::{
     Outcome, Scenario, Work,
@@ -302,7 +302,5 @@ impl Trial for Simulated {
 /// Bytes of a simulated page.
 fn page_bytes(run: &Run) -> u64 {
     let page = run.settings.memory.page.as_ref().map_or(4096.0, |page| page.value);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let bytes = page as u64;
-    bytes
+    whole(page)
 }

@@ -4,7 +4,7 @@
 //! after a slash. `compared/ARM` and `constants` hold the preset's side, so that a report needs no
 //! file beside the record.
 
-use pagelab_record::{Column, Table};
+use pagelab_record::Table;
 use pagelab_tier::Outcome;
 
 use super::{
@@ -56,30 +56,21 @@ pub(super) fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)>
 
 /// How an arm went: pages of each node, and what was done so far, over time.
 pub(super) fn shares(outcome: &Outcome, arm: &str) -> Table {
-    let column = |name: String, unit: &str| Column { name, unit: unit.to_owned() };
-    let nodes = outcome.placed.len();
-    let mut columns = vec![column("t".to_owned(), "ns")];
-    columns.extend((0..nodes).map(|node| column(format!("node{node}"), "pages")));
-    for name in ["promoted", "demoted", "wasted"] {
-        columns.push(column(name.to_owned(), "pages"));
-    }
-    let cell = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let mut columns = vec![("t".to_owned(), "ns")];
+    columns.extend((0..outcome.placed.len()).map(|node| (format!("node{node}"), "pages")));
+    columns.extend(["promoted", "demoted", "wasted"].map(|name| (name.to_owned(), "pages")));
     let rows = outcome.series.iter().map(|row| {
-        let mut cells = vec![cell(row.at_ns)];
-        cells.extend(row.placed.iter().map(|pages| cell(*pages)));
-        cells.extend([row.promoted, row.demoted, row.wasted].map(cell));
-        cells
+        let moved = [row.promoted, row.demoted, row.wasted];
+        [row.at_ns].into_iter().chain(row.placed.iter().copied()).chain(moved)
     });
-    Table { name: format!("shares/{arm}"), columns, rows: rows.collect() }
+    Table::new(format!("shares/{arm}"), columns, rows)
 }
 
 /// Published beside simulated, of one arm.
 pub(super) fn compared(rows: &[Row], arm: &str) -> Table {
     let micro = |value: f64| round(value * MICRO);
     let maybe = |value: Option<f64>| value.map_or(-1, micro);
-    let columns = rows
-        .iter()
-        .map(|row| Column { name: row.metric.name.to_owned(), unit: row.metric.unit.to_owned() });
+    let columns = rows.iter().map(|row| (row.metric.name, row.metric.unit));
     let cells: [&dyn Fn(&Row) -> i64; 5] = [
         &|row| maybe(row.published),
         &|row| micro(row.simulated),
@@ -87,11 +78,8 @@ pub(super) fn compared(rows: &[Row], arm: &str) -> Table {
         &|row| maybe(row.deviation),
         &|row| i64::from(row.runs),
     ];
-    Table {
-        name: format!("compared/{arm}"),
-        columns: columns.collect(),
-        rows: cells.iter().map(|cell| rows.iter().map(cell).collect()).collect(),
-    }
+    let rows = cells.iter().map(|cell| rows.iter().map(cell));
+    Table::new(format!("compared/{arm}"), columns, rows)
 }
 
 /// Every number of the model that says where it comes from: those of the file once, then what a run
@@ -107,19 +95,12 @@ pub(super) fn constants(preset: &Preset) -> Table {
             }
         }
     }
-    let column = |(name, constant): &(String, Constant)| Column {
-        name: name.clone(),
-        unit: format!("{}: {}", constant.origin.word(), constant.origin.text()),
-    };
-    let scaled: Vec<(i64, i64)> = named.iter().map(|(_, one)| scale(one.value)).collect();
-    Table {
-        name: "constants".to_owned(),
-        columns: named.iter().map(column).collect(),
-        rows: vec![
-            scaled.iter().map(|(digits, _)| *digits).collect(),
-            scaled.iter().map(|(_, power)| *power).collect(),
-        ],
-    }
+    let (digits, powers): (Vec<i64>, Vec<i64>) =
+        named.iter().map(|(_, one)| scale(one.value)).unzip();
+    let columns = named.into_iter().map(|(name, Constant { origin, .. })| {
+        (name, format!("{}: {}", origin.word(), origin.text()))
+    });
+    Table::new("constants", columns, [digits, powers])
 }
 
 /// The numbers of a run that have an origin.
@@ -164,7 +145,7 @@ mod tests {
         let preset = preset::load("pghot-v7/scan-1s").unwrap();
         let table = constants(&preset);
         let value = |name: &str| {
-            let at = table.columns.iter().position(|column| column.name == name).unwrap();
+            let at = table.index(name).unwrap();
             let (digits, power) = (table.rows[0][at], table.rows[1][at]);
             let value = digits as f64 * 10_f64.powi(i32::try_from(power).unwrap());
             (value, table.columns[at].unit.clone())

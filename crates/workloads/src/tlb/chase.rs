@@ -17,7 +17,7 @@ use pagelab_bench::{
     Trial, Witness,
 };
 use pagelab_record::{
-    Case, Column, Table,
+    Case, Table,
     vocabulary::{
         Check,
         arm::{AGAINST, OURS},
@@ -339,14 +339,8 @@ impl Trial for Walk {
 pub fn told(tlbs: &[Tlb]) -> Table {
     let units = ["bytes", "", "count"].into_iter();
     let columns = table::TLBS_COLUMNS.into_iter().zip(units);
-    let column = |(name, unit): (&str, &str)| Column { name: name.into(), unit: unit.into() };
-    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let row = |tlb: &Tlb| vec![number(tlb.page), i64::from(tlb.level), number(tlb.entries)];
-    Table {
-        name: table::TLBS.to_owned(),
-        columns: columns.map(column).collect(),
-        rows: tlbs.iter().map(row).collect(),
-    }
+    let row = |tlb: &Tlb| [tlb.page, tlb.level.into(), tlb.entries];
+    Table::new(table::TLBS, columns, tlbs.iter().map(row))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub const STATS: Described<Asked> = Described {
         &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")],
         Asked::of,
     )
-    .one_pass()
+    .unmeasured()
 };
 
 impl Asked {
@@ -121,10 +121,6 @@ struct Pass {
 }
 
 impl Trial for Pass {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let failed = |why: String| Error::Case(why);
         let mut collector = Collector::new(&self.options).map_err(|bad| failed(bad.to_string()))?;

@@ -3,7 +3,7 @@
 //! The one idea: a record holds all of them, so that the author's layout, JSON and charts are
 //! functions of the record. Shares are not stored: they follow.
 
-use pagelab_record::{Case, Column, Measured, Table};
+use pagelab_record::{Case, Measured, Table};
 use pagelab_trace::{
     Width,
     stats::{
@@ -23,12 +23,12 @@ pub fn tables(stats: &Stats) -> Vec<Table> {
         caches("absent-caches", &stats.absent.reuse.caches),
     ];
     if stats.top > 0 {
-        let rows = stats.top_pages.iter().map(|page| vec![page.page, page.ops]);
-        all.push(table("top-pages", &[("page", "number"), ("ops", "operations")], rows));
+        let rows = stats.top_pages.iter().map(|page| [page.page, page.ops]);
+        all.push(Table::new("top-pages", [("page", "number"), ("ops", "operations")], rows));
     }
     if let Some(stack) = &stats.stack {
-        let rows = stack.curve.iter().map(|point| vec![point.pages, point.misses]);
-        all.push(table("miss-ratio", &[("size", "pages"), ("misses", "operations")], rows));
+        let rows = stack.curve.iter().map(|point| [point.pages, point.misses]);
+        all.push(Table::new("miss-ratio", [("size", "pages"), ("misses", "operations")], rows));
     }
     if !stats.tlb.is_empty() {
         all.push(tlb(&stats.tlb));
@@ -127,8 +127,7 @@ impl Found<'_> {
 
     /// The rows of a table that have so many cells.
     fn rows<const N: usize>(&self, name: &str) -> Vec<[u64; N]> {
-        let table = self.0.tables.iter().find(|table| table.name == name);
-        let rows = table.map(|table| &table.rows[..]).unwrap_or_default();
+        let rows = self.0.table(name).map(|table| &table.rows[..]).unwrap_or_default();
         let row = |row: &Vec<i64>| -> Option<[u64; N]> {
             let cells: &[i64; N] = row.as_slice().try_into().ok()?;
             Some(cells.map(i64::cast_unsigned))
@@ -170,31 +169,19 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-fn table(name: &str, columns: &[(&str, &str)], rows: impl Iterator<Item = Vec<u64>>) -> Table {
-    let column =
-        |(name, unit): &(&str, &str)| Column { name: (*name).to_owned(), unit: (*unit).to_owned() };
-    // A trace of 2^63 operations would take centuries; the end of its last bucket may be there.
-    let cell = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    Table {
-        name: name.to_owned(),
-        columns: columns.iter().map(column).collect(),
-        rows: rows.map(|row| row.into_iter().map(cell).collect()).collect(),
-    }
-}
-
 fn widths(stats: &Stats) -> Table {
     let counts = stats.read_widths.iter().zip(&stats.write_widths);
     let rows = Width::ALL
         .iter()
         .zip(counts)
-        .map(|(width, (reads, writes))| vec![width.bytes() as u64, *reads, *writes]);
+        .map(|(width, (reads, writes))| [width.bytes() as u64, *reads, *writes]);
     let columns = [("width", "bytes"), ("reads", "operations"), ("writes", "operations")];
-    table("widths", &columns, rows)
+    Table::new("widths", columns, rows)
 }
 
 fn buckets(name: &str, unit: &str, of: &[Bucket]) -> Table {
-    let rows = of.iter().map(|bucket| vec![bucket.min, bucket.max, bucket.count]);
-    table(name, &[("from", "operations"), ("to", "operations"), ("count", unit)], rows)
+    let rows = of.iter().map(|bucket| [bucket.min, bucket.max, bucket.count]);
+    Table::new(name, [("from", "operations"), ("to", "operations"), ("count", unit)], rows)
 }
 
 fn caches(name: &str, of: &[DirectMapped]) -> Table {
@@ -205,8 +192,8 @@ fn caches(name: &str, of: &[DirectMapped]) -> Table {
         ("conflicts", "operations"),
         ("cold", "operations"),
     ];
-    let rows = of.iter().map(|c| vec![c.entries, c.hits, c.misses, c.conflicts, c.cold]);
-    table(name, &columns, rows)
+    let rows = of.iter().map(|c| [c.entries, c.hits, c.misses, c.conflicts, c.cold]);
+    Table::new(name, columns, rows)
 }
 
 fn tlb(of: &[Reach]) -> Table {
@@ -219,10 +206,10 @@ fn tlb(of: &[Reach]) -> Table {
     ];
     let rows = of.iter().flat_map(|reach| {
         reach.tlbs.iter().map(|tlb| {
-            vec![1 << reach.page_shift, reach.pages, tlb.entries, tlb.reach_bytes, tlb.misses]
+            [1 << reach.page_shift, reach.pages, tlb.entries, tlb.reach_bytes, tlb.misses]
         })
     });
-    table("tlb", &columns, rows)
+    Table::new("tlb", columns, rows)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use pagelab_sys::vm::hostile::{Door, End, Errno, Ground, Mapping, Node, Nowhere,
 use super::{
     REGION, REGION_BYTES,
     abi::{Alloc, Device, MIB, SPOKEN, VERSION, WC},
-    frames::{all_back, parameter},
+    end,
+    frames::parameter,
     load, refused,
 };
 use crate::{
@@ -46,8 +47,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     guest.part("parameters", parameters());
     guest.part("unloading while open", while_open());
     guest.part("unloading while mapped", while_mapped());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     ensure!(Device::open().is_err(), "the node outlives the module");
     Verdict::ok("as documented")
 }

@@ -8,7 +8,7 @@ use pagelab_record::vocabulary::Check;
 use pagelab_sys::memory::count_leaves;
 
 use super::super::{measured, valid};
-use super::{frames::all_back, load_whole};
+use super::{end, load_whole};
 use crate::{guest::Guest, verdict::Verdict};
 
 /// Leaf, size, placement, and the faults of a round. Small ones where each page is a fault, and one
@@ -32,8 +32,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
         guest.part(&format!("leaves of {leaf}, {align}"), counted(guest, leaf, &case, expected));
     }
     guest.part("published", published());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("faults as published")
 }
 

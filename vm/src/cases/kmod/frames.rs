@@ -111,7 +111,7 @@ pub(super) fn parameter(name: &str) -> Result<u64> {
 }
 
 /// Nothing of ordinary memory is in use, and nothing was lost.
-pub(in crate::cases) fn all_back() -> Result<()> {
+pub(super) fn all_back() -> Result<()> {
     let (used, lost) = (parameter("used_pages")?, parameter("leaked_pages")?);
     ensure!(used == 0 && lost == 0, "{used} pages are still in use, {lost} are lost");
     Ok(())

@@ -16,6 +16,7 @@ use super::{
     abi::{
         Alloc, CONTIGUOUS, Device, Info, LAYOUTS, MIB, RESERVED, SEGMENT, SHIFTS, WB, ZERO_AT_FAULT,
     },
+    end,
     frames::all_back,
     load_whole,
 };
@@ -40,8 +41,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
         guest.part(&format!("FUTEX_WAKE_OP on a fresh page: {name}"), futex(&want));
     }
     guest.part("in a large contiguous ALLOC", in_alloc());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("each died")
 }
 

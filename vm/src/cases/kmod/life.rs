@@ -10,6 +10,7 @@ use pagelab_sys::vm::hostile::{End, Errno, Ground, fork};
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
+    end,
     frames::{Recorded, all_back, free_kb, parameter},
     load, refused,
 };
@@ -33,12 +34,10 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
         guest.part("reserved: the next one gets zeroes", zeroes_next());
         guest.part("reserved: each type after each", each_after_each());
     }
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     let loaded = load(guest, "limit_mb=16")?;
     guest.part("the limit is for all files", limit());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("nothing is left")
 }
 

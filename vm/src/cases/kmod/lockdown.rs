@@ -10,8 +10,7 @@ use pagelab_sys::vm::guest::mount;
 use super::{
     REGION,
     abi::{Alloc, Device, MIB, TYPES, UC_MINUS, WB, WC},
-    frames::all_back,
-    load,
+    end, load,
 };
 use crate::{
     guest::{Guest, set, text},
@@ -30,8 +29,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     for memtype in [WB, UC_MINUS, WC] {
         guest.part(TYPES[memtype as usize], usable(memtype));
     }
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     // The lane has a signing key for the kernel that it builds, and for no other.
     if guest.kernel() == "sanitized" {
         guest.load("pagelab", "legacy=0")?.unload()?;

@@ -12,8 +12,7 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, TYPES, UC_MINUS, WB, WC},
-    frames::all_back,
-    load, refused,
+    end, load, refused,
 };
 use crate::{guest::Guest, verdict::Verdict};
 
@@ -62,8 +61,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     }
     guest.part("reading where nothing was written", hole());
     guest.part("MAP_POPULATE", populate());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("types kept, or refused")
 }
 

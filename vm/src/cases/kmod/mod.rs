@@ -29,7 +29,7 @@ use crate::{
     verdict::Verdict,
 };
 
-pub(super) use frames::all_back;
+use frames::all_back;
 
 /// Where the reserved region of the machine begins, how much of it most cases use, and all of it.
 const REGION: u64 = 4 << 30;
@@ -80,6 +80,12 @@ fn load_with(guest: &Guest, bytes: u64, more: &str) -> Result<Loaded> {
         }
         _ => guest.load("pagelab", more),
     }
+}
+
+/// Unloads the module, once all of its memory is back.
+pub(super) fn end(loaded: Loaded) -> Result<()> {
+    all_back()?;
+    loaded.unload()
 }
 
 /// The call was refused, and with this errno.

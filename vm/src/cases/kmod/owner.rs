@@ -12,6 +12,7 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, MIB, PAGE, SEGMENT, WB, WC, ZERO_AT_FAULT},
+    end,
     frames::{all_back, parameter},
     load, refused,
 };
@@ -33,8 +34,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     guest.part("SCM_RIGHTS: a segment", sent_segment());
     guest.part("SCM_RIGHTS: other memory", sent_memory());
     guest.part("SCM_RIGHTS: under way", under_way());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("the first that maps it")
 }
 

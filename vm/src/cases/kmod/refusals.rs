@@ -13,7 +13,8 @@ use super::{
         ALLOC, Alloc, CONTIGUOUS, DROP, Device, EAGER, INFO, Info, MIB, PAGE, QUERY, RESERVED,
         SCATTERED, SEGMENT, UC_MINUS, VERSION, WB, WC, WT, ZERO_AT_FAULT,
     },
-    frames::{all_back, is_in_node},
+    end,
+    frames::is_in_node,
     load, refused,
 };
 use crate::{
@@ -36,8 +37,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     numbers(guest)?;
     queries(guest)?;
     mmaps(guest)?;
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("every row has its errno")
 }
 
@@ -281,8 +281,7 @@ pub(super) fn nodes(guest: &Guest) -> Result<Verdict> {
     let offline = Device::open()?.alloc(&Alloc { node: 2, ..SOME });
     guest.part("a node that is offline", refused(offline, Errno::NODEV));
     guest.part("a node that is full", full());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok(text("/sys/devices/system/node/has_memory")?)
 }
 

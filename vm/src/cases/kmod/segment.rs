@@ -12,8 +12,7 @@ use pagelab_sys::{
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, Info, MIB, PAGE, RESERVED, SEGMENT, WB, ZERO_AT_FAULT},
-    frames::all_back,
-    load, load_whole, refused,
+    end, load, load_whole, refused,
 };
 use crate::{guest::Guest, verdict::Verdict};
 
@@ -42,8 +41,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
         }
     }
     guest.part("no segment", no_segment());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok("contents outlast splits")
 }
 
@@ -59,8 +57,7 @@ pub(super) fn run_large(guest: &Guest) -> Result<Verdict> {
     if info.offers(WB, RESERVED, 30) {
         guest.part("a leaf of 1 GiB that is split", split_largest(bytes));
     }
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok(leaves(&info))
 }
 

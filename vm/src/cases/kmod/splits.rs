@@ -22,8 +22,7 @@ use pagelab_sys::{
 use super::{
     super::boot::lockdep,
     abi::{Alloc, Device, MIB, PAGE, RESERVED, SEGMENT, WB, ZERO_AT_FAULT},
-    frames::all_back,
-    load_whole,
+    end, load_whole,
 };
 use crate::{
     guest::{Guest, until},
@@ -45,8 +44,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     guest.part("touches beside splits of 1 GiB", touches_beside());
     guest.part("large leaves vetoed while one is zeroed", vetoed());
     guest.part("write-protected by userfaultfd", write_protected());
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     lockdep()?;
     Verdict::ok("contents outlast it, or a signal ends it")
 }

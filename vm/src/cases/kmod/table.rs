@@ -11,7 +11,8 @@ use super::{
         Alloc, CONTIGUOUS, Device, EAGER, Info, LAYOUTS, Leaf, PAGE, RESERVED, SCATTERED, SHIFTS,
         SPOKEN, TYPES, UC_MINUS, WB, WC, WT,
     },
-    frames::{Recorded, all_back},
+    end,
+    frames::Recorded,
     load, load_whole, refused,
 };
 use crate::{guest::Guest, verdict::Verdict};
@@ -38,8 +39,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
             }
         }
     }
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok(format!("leaves {:x?}", info.leaves))
 }
 
@@ -59,8 +59,7 @@ pub(super) fn run_large(guest: &Guest) -> Result<Verdict> {
         let want = Alloc { leaf_shift: 30, layout, flags, ..Alloc::pages(memtype, leaves << 30) };
         guest.part(&name(&want), cell(&info, &want));
     }
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     Verdict::ok(format!("{} MiB of reserved memory", info.reserved_bytes >> 20))
 }
 

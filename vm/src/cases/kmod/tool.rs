@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use pagelab_record::Outcome;
 
-use super::{frames::all_back, load};
+use super::{end, load};
 use crate::{guest::Guest, verdict::Verdict};
 
 /// Proven is what each iteration does, and an emulated machine tells no time.
@@ -20,8 +20,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     ] {
         guest.part(workload, measured(guest, workload, more));
     }
-    all_back()?;
-    loaded.unload()?;
+    end(loaded)?;
     let loaded = load(guest, "size_mb=1")?;
     guest.part("the nodes of the older driver", nodes(guest));
     loaded.unload()?;

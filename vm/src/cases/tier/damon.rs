@@ -153,8 +153,7 @@ fn told(guest: &Guest, pid: u32) -> Result<Verdict> {
     };
     ensure!(until(are_some), "no regions: {:?}", fs::read_dir(&regions)?.count());
     let json = |words: &[&str]| -> Result<Value> {
-        let ran = guest.run(words)?;
-        ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+        let ran = guest.done(words)?;
         serde_json::from_str(&ran.stdout).with_context(|| ran.stdout)
     };
     let sources = json(&["tier", "sources", "--format", "json"])?;

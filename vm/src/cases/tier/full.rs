@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fs};
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::{
     Area,
+    machine::proc::counts,
     memory::{Advice, Backing, Layout},
 };
 use serde_json::Value;
@@ -44,8 +45,7 @@ fn of_ours(guest: &Guest) -> Result<Verdict> {
         let log = scratch();
         let path = log.to_string_lossy().into_owned();
         let words = ["tier", "promote", "--pid", &pid, "--passes", PASSES, "--interval", INTERVAL];
-        let ran = guest.run(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
-        ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+        let ran = guest.done(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
         let [hot, all_hot, cold, all_cold] = target.places()?;
         let lines = fs::read_to_string(&log)?;
         let lines: Vec<Value> =
@@ -147,6 +147,6 @@ fn by_the_kernel(target: &mut Target) -> Result<Verdict> {
 /// Pages that the kernel demoted since boot.
 fn demotions() -> Result<u64> {
     let text = text("/proc/vmstat")?;
-    let lines = text.lines().filter_map(|line| line.strip_prefix("pgdemote_")?.split_once(' '));
-    Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
+    let demoted = counts(&text).filter(|(name, _)| name.starts_with("pgdemote_"));
+    Ok(demoted.map(|(_, count)| count).sum())
 }

@@ -6,7 +6,7 @@
 use std::{process::Stdio, thread, time::Duration};
 
 use anyhow::{Result, ensure};
-use pagelab_sys::process::interrupt;
+use pagelab_sys::{machine::Tree, process::interrupt};
 
 use super::{BALANCING, SEEDS, bytes, target::Target};
 use crate::{
@@ -42,7 +42,7 @@ pub(in crate::cases) fn hints(guest: &Guest) -> Result<Verdict> {
 /// thread runs, and a pass that the host interrupts costs it seconds of that.
 fn watched(guest: &Guest) -> Result<Verdict> {
     let promotions = || counter("pgpromote_success");
-    let before = promotions()?;
+    let before = promotions();
     let mut target = Target::start(bytes(guest), SEEDS[0], "busy")?;
     let pid = target.pid();
     let words = ["tier", "promote", "--pid", &pid, "--source", "hint-faults", "--interval", "0.2"];
@@ -70,14 +70,12 @@ fn watched(guest: &Guest) -> Result<Verdict> {
     target.end()?;
     ensure!(hot * 100 >= all_hot * 99, "{found}");
     ensure!(cold * 100 <= all_cold, "{found}");
-    let kernels = promotions()? - before;
+    let kernels = promotions() - before;
     ensure!(kernels * 100 <= all_hot as u64, "the kernel itself promoted {kernels} pages");
     Verdict::ok(format!("{found}; {kernels} by the kernel"))
 }
 
 /// A count of `/proc/vmstat`; 0 for one that there is not.
-fn counter(name: &str) -> Result<u64> {
-    let text = text("/proc/vmstat")?;
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    Ok(lines.find_map(|count| count.parse().ok()).unwrap_or(0))
+fn counter(name: &str) -> u64 {
+    Tree::machine().field_number("proc/vmstat", name).unwrap_or(0)
 }

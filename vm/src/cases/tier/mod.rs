@@ -70,8 +70,7 @@ fn promoted(guest: &Guest, pages: &str, seed: u64) -> Result<Verdict> {
         let path = log.to_string_lossy().into_owned();
         let words = ["tier", "promote", "--pid", &pid, "--passes", passes, "--interval", "0.2"];
         let more = ["--large", rule, "--log", &path, "--format", "json"];
-        let ran = guest.run(&[&words[..], &more].concat())?;
-        ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+        let ran = guest.done(&[&words[..], &more].concat())?;
         places = target.places()?;
         let [hot, all_hot, cold, all_cold] = places;
         found = format!("{hot} of {all_hot} hot, {cold} of {all_cold} others");
@@ -127,8 +126,7 @@ fn mover(guest: &Guest) -> Result<Verdict> {
             let (pages, ns) = if arm == 0 {
                 bare(0)?
             } else {
-                let ran = guest.run(&[&words[..], &["--format", "json"]].concat())?;
-                ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+                let ran = guest.done(&[&words[..], &["--format", "json"]].concat())?;
                 let told: serde_json::Value = serde_json::from_str(&ran.stdout)?;
                 let number = |name: &str| told[name].as_u64().context(ran.stdout.clone());
                 (number("promoted")?, number("run_ns")?)
@@ -152,8 +150,7 @@ pub(super) fn status(guest: &Guest) -> Result<Verdict> {
     set(BALANCING, "0")?;
     let bytes = bytes(guest);
     let target = Target::start(bytes, SEEDS[0], "base")?;
-    let ran = guest.run(&["tier", "status", "--once", "--json"])?;
-    ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+    let ran = guest.done(&["tier", "status", "--once", "--json"])?;
     let status: serde_json::Value = serde_json::from_str(&ran.stdout)?;
     let processes = status["processes"].as_array().context("no processes")?;
     let found = processes.iter().find(|one| one["pid"] == target.number());
@@ -183,8 +180,7 @@ pub(super) fn killed(guest: &Guest) -> Result<Verdict> {
     engine.wait()?;
     ensure!(some > 0, "nothing had moved when the engine was killed");
     // A second engine takes over: the first one's claim went with it.
-    let ran = guest.run(&["tier", "promote", "--pid", &pid, "--passes", "2"])?;
-    ensure!(ran.code == 0, "after the kill: {}", ran.stderr);
+    guest.done(&["tier", "promote", "--pid", &pid, "--passes", "2"])?;
     let again = guest.run(&["tier", "replay", &path])?;
     let _ = fs::remove_file(&log);
     ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);

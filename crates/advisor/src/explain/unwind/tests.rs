@@ -1,5 +1,6 @@
 //! Stacks that were made up, honestly and not.
 
+use pagelab_sys::machine::proc;
 use proptest::prelude::*;
 
 use super::*;
@@ -82,10 +83,9 @@ fn callers_of_this_test_are_found_by_its_own_table() {
     let tables = Tables::read(path.to_str().unwrap(), ALL_MAX);
     let tables = tables.expect("this program has unwind tables");
     let function = callers_of_this_test_are_found_by_its_own_table as *const () as usize as u64;
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let base = maps.lines().find(|line| line.ends_with(path.to_str().unwrap())).unwrap();
-    let base = u64::from_str_radix(base.split('-').next().unwrap(), 16).unwrap();
-    assert!(tables.entry(function - base).is_some());
+    let maps = proc::text("self", "maps").unwrap();
+    let first = proc::mappings(&maps).find(|one| path.to_str() == Some(one.name)).unwrap();
+    assert!(tables.entry(function - first.range.start).is_some());
 }
 
 proptest! {

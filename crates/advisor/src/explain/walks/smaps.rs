@@ -3,9 +3,10 @@
 //! The one idea: `Referenced` adds up base pages and larger ones. A mapping with both has so many
 //! base pages as leave whole larger ones over: of what fits, the least and the most are told.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
-use pagelab_record::walks::Walked;
+use pagelab_record::{units, walks::Walked};
+use pagelab_sys::machine::proc;
 
 use super::super::{kind::Place, places};
 
@@ -19,88 +20,40 @@ pub(super) struct Mapped {
     pub(super) walked: Walked,
 }
 
-/// One mapping as it is read, in bytes.
-#[derive(Debug, Clone, Copy)]
-struct Mapping {
-    place: Place,
-    start: u64,
-    end: u64,
-    resident: u64,
-    referenced: u64,
-    large: u64,
-    may_be_large: bool,
-}
-
 /// By kind of memory.
-pub(super) fn seen(text: &[u8]) -> Vec<(Place, Mapped)> {
+pub(super) fn seen(text: &str) -> Vec<(Place, Mapped)> {
     let mut all: BTreeMap<Place, Mapped> = BTreeMap::new();
-    let mut current: Option<Mapping> = None;
-    let mut done = |mapping: Option<Mapping>| {
-        let Some(mapping) = mapping else { return };
-        let sum = all.entry(mapping.place).or_default();
-        let walked = mapping.walked();
-        sum.resident += mapping.resident.saturating_sub(mapping.large) / BASE;
-        sum.walked.least += walked.least;
-        sum.walked.most += walked.most;
-        sum.walked.whole += walked.whole;
-    };
-    for line in text.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        if let Some((name, bytes)) = field(&line) {
-            let Some(mapping) = &mut current else { continue };
+    for mapping in proc::mappings(text) {
+        let (mut resident, mut referenced, mut large) = (0, 0, 0_u64);
+        for (name, bytes) in mapping.sizes() {
             match name {
-                "Rss" => mapping.resident = bytes,
-                "Referenced" => mapping.referenced = bytes,
+                "Rss" => resident = bytes,
+                "Referenced" => referenced = bytes,
                 "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => {
-                    mapping.large = mapping.large.saturating_add(bytes);
+                    large = large.saturating_add(bytes);
                 }
                 _ => (),
             }
-        } else if let Some(flags) = line.strip_prefix("VmFlags:") {
-            let Some(mapping) = &mut current else { continue };
-            mapping.may_be_large &= flags.split_whitespace().all(|flag| flag != "nh");
-        } else if let Some((place, range)) = places::of_line(&line) {
-            done(current.take());
-            let may_be_large = matches!(place, Place::Heap | Place::Anonymous);
-            current = Some(Mapping {
-                place,
-                start: range.start,
-                end: range.end,
-                resident: 0,
-                referenced: 0,
-                large: 0,
-                may_be_large,
-            });
+        }
+        let place = places::of(&mapping);
+        let [least, most] = small(referenced, resident, large).map(|bytes| bytes / BASE);
+        let may_be_large = matches!(place, Place::Heap | Place::Anonymous);
+        let sum = all.entry(place).or_default();
+        sum.resident += resident.saturating_sub(large) / BASE;
+        sum.walked.least += least;
+        sum.walked.most += most;
+        if may_be_large && !mapping.has("VmFlags", "nh") {
+            sum.walked.whole += units::whole(least as f64 * whole(&mapping.range));
         }
     }
-    done(current);
     all.into_iter().collect()
 }
 
-/// A line with a number of KiB.
-fn field(line: &str) -> Option<(&str, u64)> {
-    let (name, rest) = line.split_once(':')?;
-    let kib: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some((name, kib.checked_mul(1024)?))
-}
-
-impl Mapping {
-    fn walked(&self) -> Walked {
-        let [least, most] = small(self.referenced, self.resident, self.large);
-        let (least, most) = (least / BASE, most / BASE);
-        let whole = if self.may_be_large { self.whole() } else { 0.0 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of it")]
-        let whole = (least as f64 * whole) as u64;
-        Walked { least, most, whole }
-    }
-
-    /// The part of its addresses that lies in whole blocks of a larger page.
-    fn whole(&self) -> f64 {
-        let Some(first) = self.start.checked_next_multiple_of(LARGE) else { return 0.0 };
-        let last = self.end / LARGE * LARGE;
-        let length = self.end.saturating_sub(self.start).max(1);
-        last.saturating_sub(first) as f64 / length as f64
-    }
+/// The part of some addresses that lies in whole blocks of a larger page.
+fn whole(range: &Range<u64>) -> f64 {
+    let Some(first) = range.start.checked_next_multiple_of(LARGE) else { return 0.0 };
+    let last = range.end / LARGE * LARGE;
+    last.saturating_sub(first) as f64 / (range.end - range.start) as f64
 }
 
 /// Bytes in base pages of what was referenced, at least and at most, where so much was present and
@@ -149,7 +102,7 @@ Referenced:           40 kB
 
     #[test]
     fn pages_are_told_by_kind_and_those_of_larger_pages_are_none() {
-        let seen = seen(SMAPS.as_bytes());
+        let seen = seen(SMAPS);
         let of = |place| seen.iter().find(|(known, _)| *known == place).unwrap().1;
         let walked = |least, most, whole| Walked { least, most, whole };
         let heap = Mapped { resident: 256, walked: walked(128, 128, 128) };
@@ -184,17 +137,6 @@ Referenced:           40 kB
             let [least, most] = small(referenced, base * BASE + large * LARGE, large * LARGE);
             prop_assert!(least <= touched * BASE && touched * BASE <= most, "{least} {most}");
             prop_assert!(most <= referenced);
-        }
-
-        #[test]
-        fn whatever_is_in_the_text_nothing_breaks(
-            lines in proptest::collection::vec(
-                "([0-9a-f]{1,17}-[0-9a-f]{1,17} rw-p 0 00:00 0|\
-                 (Rss|Referenced|AnonHugePages): [0-9]{1,22} kB|VmFlags: nh|.{0,20})",
-                0..30,
-            ),
-        ) {
-            let _ = seen(lines.join("\n").as_bytes());
         }
     }
 }

@@ -27,10 +27,7 @@ impl Climb<'_> {
     /// have one.
     pub fn rank(&mut self, records: &[Record]) {
         let watched = records.iter().find(|record| record.workload == explain::WORKLOAD);
-        let watched = watched.and_then(|record| match &record.outcome {
-            Outcome::Measured(measured) if measured.is_valid() => Some(measured),
-            _ => None,
-        });
+        let watched = watched.and_then(Record::valid);
         // Less than a page of 2 MiB is no reason to wait for khugepaged; every program has some.
         let comes_whole = priority::late(watched).is_some_and(|pages| pages < 512.0);
         for Rung { offer, tally, .. } in &mut self.rungs {

@@ -3,6 +3,8 @@
 //! A pure planner: times come in as nanoseconds since the experiment began, so that tests script
 //! the clock. Without a budget nothing is left out.
 
+use pagelab_record::units::whole;
+
 /// Share by which a run on a variant that never ran may take longer than the program as set up.
 const UNSEEN: f64 = 1.25;
 /// A run of this many times the time of the program as set up is ended, but of none before it took
@@ -63,8 +65,7 @@ impl Planner {
     pub(super) fn expected_ns(&self, variant: usize) -> u64 {
         match self.longest_runs.get(variant) {
             Some(longest) if *longest > 0 => *longest,
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
-            _ => (self.usual_ns as f64 * UNSEEN) as u64,
+            _ => whole(self.usual_ns as f64 * UNSEEN),
         }
     }
 

@@ -64,18 +64,13 @@ fn again(watched: Option<&Measured>) -> f64 {
 
 /// A cell of a density table, by the page size of its row; 0 where there is none.
 fn cell(watched: &Measured, place: &str, page: u64, column: &str) -> f64 {
-    let name = format!("density/{place}");
-    let cell = || {
-        let table = watched.tables.iter().find(|table| table.name == name)?;
-        let row = table.rows.iter().find(|row| row.first() == Some(&page.cast_signed()))?;
-        row.get(table.columns.iter().position(|known| known.name == column)?)
-    };
-    cell().map_or(0.0, |cell| *cell as f64)
+    let table = watched.table(&format!("density/{place}"));
+    table.and_then(|table| table.cell_of(page.cast_signed(), column)).unwrap_or(0) as f64
 }
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::{Column, Table};
+    use pagelab_record::Table;
 
     use super::*;
 
@@ -85,15 +80,14 @@ mod tests {
 
     /// What was seen of a program: faults in places, all of which huge pages would spare.
     fn seen(places: &[(&str, i64)]) -> Measured {
-        let column = |name: &str| Column { name: name.to_owned(), unit: String::new() };
-        let table = |(place, faults): &(&str, i64)| Table {
-            name: format!("density/{place}"),
-            columns: ["block", "faults", "waves", "again"].map(column).to_vec(),
-            rows: vec![
-                vec![4096, *faults, *faults, faults / 2],
-                vec![64 << 10, *faults, faults / 16, 0],
-                vec![2 << 20, *faults, faults / 512, 0],
-            ],
+        let table = |(place, faults): &(&str, i64)| {
+            let rows = [
+                [4096, *faults, *faults, faults / 2],
+                [64 << 10, *faults, faults / 16, 0],
+                [2 << 20, *faults, faults / 512, 0],
+            ];
+            let columns = ["block", "faults", "waves", "again"].map(|name| (name, ""));
+            Table::new(format!("density/{place}"), columns, rows)
         };
         Measured { tables: places.iter().map(table).collect(), ..Measured::default() }
     }

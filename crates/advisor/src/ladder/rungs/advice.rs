@@ -1,9 +1,9 @@
 //! What a variant sets, as data, and the lines that a report has of it.
 
-use std::{env, fs};
+use std::env;
 
 use pagelab_record::advice::{Setting, Target};
-use pagelab_sys::machine::selected;
+use pagelab_sys::machine::Tree;
 
 use super::{Offer, Outside, Start};
 
@@ -40,7 +40,7 @@ fn settings(start: &Start) -> Vec<Setting> {
 /// What undoes a setting, from what it is now.
 fn undo(setting: &Setting) -> Setting {
     setting.undo(match &setting.target {
-        Target::File(path) => fs::read_to_string(path).ok().map(|text| selected(&text).to_owned()),
+        Target::File(path) => Tree::machine().choice(path),
         Target::Environment(name) => env::var(name).ok(),
         Target::Call(_) | Target::Command(_) => None,
     })

@@ -16,12 +16,12 @@ impl Compare {
     pub(super) fn hosts(&self) -> Result<Exit, Failure> {
         if self.bisect || matches!(self.format.as_str(), "lkml" | "folded") {
             let what = if self.bisect { "--bisect" } else { "--format lkml and folded" };
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "{what} is for two sides: name the host that the others are set against \
                  (--baseline NAME)"
-            )));
+            ));
         }
-        let out = self.file.as_deref().map(output::create).transpose()?;
+        let out = output::Named::of(self.file.as_ref())?;
         refuse_twice(&self.run)?;
         let mut facts = BTreeSet::new();
         let mut hosts = Hosts::new(&self.asked()?);
@@ -37,12 +37,12 @@ impl Compare {
                 false
             })?;
             if let Some(why) = said {
-                return Err(Failure::usage_text(format!("{}: {why}", run.display())));
+                return Err(usage!("{}: {why}", run.display()));
             }
         }
         known_facts(&self.allow, facts)?;
         let names: Vec<String> = runs.iter().map(|run| run.display().to_string()).collect();
-        let fleet = hosts.fleet(&names.join(", ")).map_err(Failure::usage_text)?;
+        let fleet = hosts.fleet(&names.join(", "))?;
         let drawn = match self.format.as_str() {
             "markdown" => fleet.markdown(),
             "json" => fleet.json(),
@@ -50,10 +50,7 @@ impl Compare {
             "html" => fleet.html(),
             _ => fleet.terminal(output::style()),
         };
-        match out.zip(self.file.as_deref()) {
-            Some((out, path)) => output::write(out, path, &drawn)?,
-            None => output::drawn(&drawn)?,
-        }
+        output::put(out, &drawn)?;
         Ok(exit_of(fleet.outcome(&self.fail_on)))
     }
 }

@@ -22,7 +22,7 @@ use std::{
 
 use anyhow::anyhow;
 use pagelab_record::walks::{Captured, End, Pages, Uses};
-use pagelab_sys::{memory::memfd, process::interrupted};
+use pagelab_sys::{machine::Tree, memory::memfd, process::interrupted};
 use pagelab_trace::{
     decode,
     stats::{self, Reused},
@@ -67,10 +67,7 @@ impl Capture {
         let ready = Ready::find(name, None, COMMAND)?;
         let path = ready.program.path.as_path();
         let refused = |why: &str| {
-            Failure::usage_text(format!(
-                "{} {why}: --translation=sample looks at it while it runs",
-                path.display()
-            ))
+            usage!("{} {why}: --translation=sample looks at it while it runs", path.display())
         };
         if ready.program.emulator != NATIVE {
             return Err(refused("is for another machine than this one"));
@@ -99,8 +96,7 @@ impl Capture {
         command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let emulator = self.ready.program.emulator;
-        let child =
-            child.map_err(|error| Failure::host(anyhow!("cannot start {emulator}: {error}")))?;
+        let child = child.map_err(|error| host!("cannot start {emulator}: {error}"))?;
         let mut memory = Memory::of(child.id());
         let uses = stats::Uses::new(CLASSES, move |addr| memory.class_of(addr));
         let model = move || Model { uses, kept: Vec::new(), bytes: 0 }.take(from);
@@ -141,7 +137,7 @@ fn stdin() -> Result<Option<File>, Failure> {
     let Ok(about) = fs::metadata(STDIN) else { return Ok(None) };
     let kind = about.file_type();
     if kind.is_fifo() || kind.is_socket() {
-        return Err(Failure::usage_text(
+        return Err(usage!(
             "--translation=capture runs the program twice, and stdin is a pipe, which can be read \
              once: name a file (< FILE), or nothing (< /dev/null)",
         ));
@@ -153,14 +149,13 @@ fn stdin() -> Result<Option<File>, Failure> {
         return Ok(None);
     }
     let again = || -> io::Result<File> {
-        let about = fs::read_to_string("/proc/self/fdinfo/0")?;
-        let at = about.lines().find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok());
+        let at = Tree::machine().field_number("proc/self/fdinfo/0", "pos");
         let mut file = File::open(Path::new(STDIN))?;
         file.seek(SeekFrom::Start(at.unwrap_or(0)))?;
         Ok(file)
     };
     let again = again();
-    again.map(Some).map_err(|error| Failure::host(anyhow!("stdin cannot be read twice: {error}")))
+    again.map(Some).map_err(|error| host!("stdin cannot be read twice: {error}"))
 }
 
 /// Records on their way into the model.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Args, ValueHint};
 use pagelab_bench::{
     plan::{self, Plan},
@@ -18,7 +18,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{Record, RunHeader};
 use pagelab_sys::files::folder::Folder;
-use pagelab_workloads::{WORKLOADS, is_no_measurement};
+use pagelab_workloads::{WORKLOADS, workload};
 
 use super::list_in;
 use crate::{
@@ -74,19 +74,22 @@ impl Run for Exec {
         let (text, list) = list_in(&self.plan)?;
         let Shard { number, of } = self.shard;
         if of != list.head.shards {
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "{} is cut into {}, not {of}: --shard {}/{}",
                 self.plan.display(),
                 list.head.shards,
                 number.min(list.head.shards),
                 list.head.shards
-            )));
+            ));
         }
-        let origin = Origin::here().map_err(|why| Failure::host(anyhow!(why)))?;
+        let origin = Origin::here().map_err(|why| host!(why))?;
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         same_list(&folder, &text)?;
         let _turn = alone(&folder, self.shard, &origin, self.conduct.wait.patience())?;
-        let is_wanted = |task: &&Task| !(self.only_measured && is_no_measurement(&task.workload));
+        // One of another build is left in, and fails with its name.
+        let is_measured =
+            |task: &Task| workload(&task.workload).map_or(true, |one| one.about().is_measured);
+        let is_wanted = |task: &&Task| !self.only_measured || is_measured(task);
         let all: Vec<&Task> = list.shard(number).filter(is_wanted).collect();
         let left: Vec<&Task> =
             all.iter().copied().filter(|task| !folder.has(origin.file(&task.id))).collect();
@@ -111,7 +114,7 @@ impl Exec {
         let clock = self.conduct.clock.choice();
         let mut plan = Plan::default();
         for task in left {
-            let of_task = |why| Failure::usage_text(format!("task {}: {why}", task.id));
+            let of_task = |why| usage!("task {}: {why}", task.id);
             task.check_files().map_err(of_task)?;
             let (case, method) = (&task.case, task.method);
             let case =
@@ -147,11 +150,11 @@ fn keep(
     });
     let path = folder.path().join(name);
     written.and_then(|written| written).and_then(|()| folder.sync()).map_err(|error| {
-        Failure::host(anyhow!(
+        host!(
             "{}: {error}; the results before it are safe: when the disk has room again, the same \
              command goes on",
             path.display()
-        ))
+        )
     })
 }
 
@@ -160,10 +163,10 @@ fn same_list(folder: &Folder, text: &str) -> Result<(), Failure> {
     if folder.has(LIST) {
         let (theirs, _) = list_in(folder.path())?;
         if theirs != text {
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "{} holds results of another plan: choose another folder",
                 folder.path().display()
-            )));
+            ));
         }
         return Ok(());
     }

@@ -59,9 +59,9 @@ impl Run for Merge {
         let written = folder.create_filled(journal::FILE, |file| found.write(&header, &file));
         written
             .map_err(|error| match error.kind() {
-                ErrorKind::AlreadyExists => Failure::usage_text(format!(
-                    "{directory} holds a run already: choose another directory"
-                )),
+                ErrorKind::AlreadyExists => {
+                    usage!("{directory} holds a run already: choose another directory")
+                }
                 _ => Failure::usage(anyhow!("{directory}: {error}")),
             })?
             .with_context(|| directory.to_string())
@@ -105,11 +105,11 @@ fn same_list(folders: &[PathBuf]) -> Result<List, Failure> {
     let (text, list) = list_in(first)?;
     for folder in rest {
         if list_in(folder)?.0 != text {
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "{} and {} hold results of two plans: merge each by itself",
                 first.display(),
                 folder.display()
-            )));
+            ));
         }
     }
     Ok(list)
@@ -186,11 +186,11 @@ impl<'l> Found<'l> {
         if one? == other? {
             return Ok(());
         }
-        Err(Failure::usage_text(format!(
+        Err(usage!(
             "{} and {} are two results of one task, host and boot: remove one",
             known.display(),
             path.display()
-        )))
+        ))
     }
 
     /// Writes the header and every result that is one.

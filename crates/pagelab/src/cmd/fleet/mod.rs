@@ -10,38 +10,25 @@ mod plan;
 
 use std::path::Path;
 
-use clap::{ArgMatches, Command};
 use pagelab_bench::tasks::List;
 
-use crate::{
-    args::{self, Row},
-    exit::{Exit, Failure},
-};
+use crate::{args::Row, exit::Failure};
 
-const COMMANDS: &[Row] = &[
-    Row::of::<plan::Plan>("plan"),
-    Row::of::<exec::Exec>("exec"),
-    Row::of::<merge::Merge>("merge"),
-];
-
-/// Adds the commands of `pagelab fleet`.
-pub(super) fn describe(command: Command) -> Command {
-    let about = "The same work over many machines: cut it into tasks, run a shard, put it together";
-    args::with_rows(command.about(about), COMMANDS)
-}
-
-/// Runs the one that was asked for.
-///
-/// # Errors
-/// With the exit code that belongs to what went wrong.
-pub(super) fn fleet(matches: &ArgMatches) -> Result<Exit, Failure> {
-    args::dispatch(COMMANDS, matches)
-}
+/// The commands of `pagelab fleet`.
+pub(super) const ROW: Row = Row::group(
+    "fleet",
+    "The same work over many machines: cut it into tasks, run a shard, put it together",
+    &[
+        Row::of::<plan::Plan>("plan"),
+        Row::of::<exec::Exec>("exec"),
+        Row::of::<merge::Merge>("merge"),
+    ],
+);
 
 /// The list of tasks in a folder, as text and read.
 ///
 /// # Errors
 /// When there is none, it is damaged, or it is of another version.
 fn list_in(folder: &Path) -> Result<(String, List), Failure> {
-    List::read(folder).map_err(Failure::usage_text)
+    List::read(folder).map_err(Failure::from)
 }

@@ -38,8 +38,7 @@ impl Run for Plan {
     /// Writes the list and says how long it is.
     fn run(self) -> Result<Exit, Failure> {
         let suite = load(&self.suite)?;
-        let plan = plan::of_suite(&suite, self.clock.choice(), self.method.overrides())
-            .map_err(Failure::usage_text)?;
+        let plan = plan::of_suite(&suite, self.clock.choice(), self.method.overrides())?;
         for why in &plan.left_out {
             output::warn(&format!("left out: {why}"));
         }
@@ -51,7 +50,7 @@ impl Run for Plan {
             shards: self.shards,
             tasks: 0,
         };
-        let list = List::of(&plan, head).map_err(Failure::usage_text)?;
+        let list = List::of(&plan, head)?;
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         let path = self.output.join(LIST);
         let written = folder.create_filled(LIST, |file| {

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
 use pagelab_bench::{Need, Needed, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
@@ -166,13 +165,13 @@ pub(super) fn held<T>(
         }
         if !need.check() {
             let found = found(need.as_ref());
-            return Err(Failure::host(anyhow!(
+            return Err(host!(
                 "--backing {} needs {}, and the kernel found no more{found}: ask for smaller \
                  segments, or put free memory together: echo 1 | sudo tee \
                  /proc/sys/vm/compact_memory",
                 wish.backing.name(),
                 need.name()
-            )));
+            ));
         }
     }
     let came = act();
@@ -186,7 +185,7 @@ pub(super) fn held<T>(
 fn lack(wish: &Wish, need: &dyn Need) -> Failure {
     let (name, cure, found) = (need.name(), need.cure(), found(need));
     let backing = wish.backing.name();
-    Failure::host(anyhow!("--backing {backing} needs {name}{found}: {cure}"))
+    host!("--backing {backing} needs {name}{found}: {cure}")
 }
 
 /// What there is of it: `, and there are 3`.

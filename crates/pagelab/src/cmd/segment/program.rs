@@ -32,8 +32,8 @@ pub(super) fn able(words: &[OsString]) -> Result<(), Failure> {
             Loader::Glibc | Loader::Unknown => return Ok(()),
         }
     };
-    Err(Failure::usage_text(format!(
+    Err(usage!(
         "{name} {why}; larger pages from outside: pagelab try --rung collapse,thp-always -- {}",
         program.line()
-    )))
+    ))
 }

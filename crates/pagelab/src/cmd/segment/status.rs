@@ -41,7 +41,8 @@ impl args::Run for Status {
         let told = Told { wish: &wish, counts: &counts, usage: None, prices: Prices::default() };
         let mut lines = told.lines();
         let held: Vec<_> = all.iter().filter_map(|pid| maps::rollup(*pid)).collect();
-        let large: u64 = held.iter().map(|holding| holding.anonymous_huge + holding.hugetlb).sum();
+        let anonymous = |[anonymous, _, _, hugetlb]: [u64; 4]| anonymous + hugetlb;
+        let large: u64 = held.iter().map(|holding| anonymous(holding.kinds())).sum();
         let processes = if held.len() == 1 { "process runs" } else { "processes run" };
         lines.push(format!(
             "  now         {} {processes}, {} of private memory in huge pages",
@@ -62,7 +63,7 @@ fn counts(pid: u32) -> Result<Counts, Failure> {
     };
     let sheet = open.flatten().map(|entry| entry.path()).find(is_sheet).ok_or_else(|| {
         let cure = "name the process of pagelab segment run";
-        Failure::usage_text(format!("process {pid} runs no program with segments: {cure}"))
+        usage!("process {pid} runs no program with segments: {cure}")
     })?;
     let page = CounterPage::open(&sheet).context(folder).map_err(Failure::host)?;
     Ok(Counts(page.first()))

@@ -49,7 +49,7 @@ impl args::Run for Wrap {
         let name = || self.program.display().to_string();
         let program = fs::canonicalize(&self.program).with_context(name).map_err(Failure::usage)?;
         let own = env::current_exe().context("our own file").map_err(Failure::host)?;
-        let target = output::create(&self.file)?;
+        let file = output::Named::create(&self.file)?;
         let mut words = vec![own.into_os_string()];
         words.extend(["segment", "run", "-q"].map(OsString::from));
         for (flag, bytes) in [("--heap", self.heap), ("--mmap", self.mmap)] {
@@ -62,12 +62,12 @@ impl args::Run for Wrap {
             line.extend(quoted(word));
         }
         line.extend(b" \"$@\"\n");
-        let text = OsString::from_vec(line).into_string().map_err(|_| {
-            Failure::usage_text(format!("{}: its path is no text: rename it", name()))
-        })?;
-        let runs = target.file.set_permissions(Permissions::from_mode(0o755));
+        let text = OsString::from_vec(line)
+            .into_string()
+            .map_err(|_| usage!("{}: its path is no text: rename it", name()))?;
+        let runs = file.target.file.set_permissions(Permissions::from_mode(0o755));
         runs.with_context(|| self.file.display().to_string()).map_err(Failure::host)?;
-        output::write(target, &self.file, &text)?;
+        file.write(&text)?;
         Ok(Exit::Good)
     }
 }

@@ -49,8 +49,7 @@ pub(super) fn run(asked: &Selftest) -> Result<Exit, Failure> {
     // How long a process is, the suite says: time buys more of them.
     let budget = over.budget.filter(|_| asked.apart);
     let over = Overrides { forks: over.forks.or(Some(forks)), budget, ..over };
-    let plan =
-        plan::of_suite(&suite, asked.conduct.clock.choice(), over).map_err(Failure::usage_text)?;
+    let plan = plan::of_suite(&suite, asked.conduct.clock.choice(), over)?;
     let budget = asked.method.overrides().budget.map(|all| all.part(1.0 / f64::from(trials)));
     let place = asked.output.place();
     let mut kept = Kept::open(&place.directory, trials)?;
@@ -102,11 +101,11 @@ impl Trial {
         let asked = Asked::default();
         if let [run] = &self.runs[..] {
             let told = ab::compared(&run.header, run.records.clone(), &asked, tell);
-            return told.map_err(Failure::usage_text);
+            return told.map_err(Failure::from);
         }
         let sides: Vec<Side<'_>> = self.runs.iter().map(side).collect();
         let found = Comparison::of(&sides, &asked);
-        let found = found.ok_or_else(|| Failure::usage_text("no run to compare"))?;
+        let found = found.ok_or_else(|| usage!("no run to compare"))?;
         Ok(tell(&found))
     }
 }
@@ -135,7 +134,7 @@ impl Bench<'_> {
     /// A run of two arms that change nothing; one that was begun goes on.
     fn in_blocks(&self, place: &Place) -> Result<Trial, Failure> {
         let arms = EQUAL.map(|name| Arm { name: name.to_owned(), change: Change::Nothing });
-        let (plan, arms) = ab::plan(self.plan.clone(), arms).map_err(Failure::usage_text)?;
+        let (plan, arms) = ab::plan(self.plan.clone(), arms)?;
         let mut run = if place.directory.join(pagelab_record::journal::FILE).is_file() {
             opened(&place.directory, self.asked.conduct.wait.patience())?
         } else {

@@ -16,7 +16,7 @@ use pagelab_bench::{
     runner::{Came, Runner},
     suite::Entry,
 };
-use pagelab_record::{Arm, Asked, Outcome, ab::Change, verdict::DELTA};
+use pagelab_record::{Arm, Asked, Outcome, Record, ab::Change, verdict::DELTA};
 use pagelab_report::{Power, Question, Taken};
 use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
 
@@ -106,13 +106,13 @@ pub(super) fn run(asked: &Selftest) -> Result<Exit, Failure> {
 
 /// The case as it is.
 fn plain(asked: &Selftest) -> Result<Planned, Failure> {
-    let row = pagelab_workloads::workload(WORKLOAD).map_err(Failure::usage_text)?;
+    let row = pagelab_workloads::workload(WORKLOAD)?;
     let over = asked.method.overrides();
     let entry = Entry { forks: Forks::of(1), ..Entry::new(row, Vec::new()) };
     let over = plan::Overrides { forks: None, budget: None, ..over };
     let cases = plan::of_cases(&entry, asked.conduct.clock.choice(), over);
-    let mut cases = cases.map_err(Failure::usage_text)?.cases;
-    let mut plain = cases.pop().ok_or_else(|| Failure::usage_text("no case"))?;
+    let mut cases = cases?.cases;
+    let mut plain = cases.pop().ok_or_else(|| usage!("no case"))?;
     plain.method.budget_ns = BUDGET_NS;
     plain.method.repetitions_max = REPETITIONS;
     plain.method.precision = 0.0;
@@ -190,7 +190,7 @@ impl Bench {
                     return Err(Failure::host(why));
                 }
                 Came::Settled(Outcome::Failed { reason }) => {
-                    return Err(Failure::host(anyhow::anyhow!("{WORKLOAD}: {reason}")));
+                    return Err(host!("{WORKLOAD}: {reason}"));
                 }
                 Came::Settled(Outcome::Measured(_)) => None,
             };
@@ -223,16 +223,12 @@ impl Bench {
         }
         let seconds = (monotonic_raw_ns() - start) as f64 / 1e9;
         let records = crate::latest::latest(run.records.clone());
-        let is_slower = |outcome: &Outcome| match outcome {
-            Outcome::Measured(measured) => planted::share(measured),
-            _ => None,
-        };
-        let share = records.iter().find_map(|record| is_slower(&record.outcome));
+        let share = records.iter().filter_map(Record::measured).find_map(planted::share);
         let share = share.unwrap_or_default();
         let told = ab::compared(&run.header, records, &asked, |found| {
             power.add(found, Taken { planted: share, seconds })
         });
-        let (verdict, processes) = told.map_err(Failure::usage_text)?;
+        let (verdict, processes) = told?;
         Ok(Some(format!(
             "{:.1} % planted, {:.2} % measured: {verdict} by {processes} processes of each side in \
              {seconds:.1} s",

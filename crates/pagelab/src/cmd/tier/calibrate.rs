@@ -11,9 +11,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{Read, Workload, plan::Plan, runner::Runner, suite::Entry};
-use pagelab_record::{
-    Case, Clock, Measured, Outcome, Record, stats::Samples, units::display_bytes,
-};
+use pagelab_record::{Case, Clock, Measured, Record, stats::Samples, units::display_bytes};
 use pagelab_workloads::tier::curve::CURVE;
 use serde_json::json;
 
@@ -58,9 +56,10 @@ const NODES: [(&str, &str); 2] = [("0", "fast"), ("100", "slow")];
 fn planned(matches: &ArgMatches, short: &Short) -> Result<Plan, Failure> {
     let axes = args::axes(&CURVE, matches);
     if axes.iter().any(|(name, _)| name == WAITS) {
-        let text = "the curve is of accesses that do not wait, nodes under load of such as do: \
-                    leave out --waits, both are measured";
-        return Err(Failure::usage_text(text));
+        return Err(usage!(
+            "the curve is of accesses that do not wait, nodes under load of such as do: \
+                    leave out --waits, both are measured"
+        ));
     }
     let mut plan = plan_of_cases(&Entry::new(&CURVE, axes.clone()), short)?;
     let most = plan.cases.iter().filter_map(|planned| planned.case.count("threads")).max();
@@ -83,7 +82,7 @@ fn planned(matches: &ArgMatches, short: &Short) -> Result<Plan, Failure> {
 /// When a parameter is wrong, the host cannot, or the output cannot be written.
 pub(super) fn calibrate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let flags: Flags = args::of(matches)?;
-    let target = flags.write.as_deref().map(output::create).transpose()?;
+    let scenario = output::Named::of(flags.write.as_ref())?;
     let plan = planned(matches, &flags.short)?;
     let place = flags.short.output.place();
     let quiet = flags.short.quiet.quiet;
@@ -103,11 +102,10 @@ pub(super) fn calibrate(matches: &ArgMatches) -> Result<Exit, Failure> {
         (_, None) => done.report.terminal(output::style()),
         (_, Some(curve)) => curve.text() + &loaded.iter().map(Loaded::text).collect::<String>(),
     })?;
-    if let Some((target, path)) = target.zip(flags.write.as_deref()) {
-        let curve = curve.as_ref().ok_or_else(|| {
-            Failure::host(anyhow::anyhow!("there is no curve: no record of it is valid"))
-        })?;
-        output::write(target, path, &curve.scenario(&loaded))?;
+    if let Some(scenario) = scenario {
+        let curve =
+            curve.as_ref().ok_or_else(|| host!("there is no curve: no record of it is valid"))?;
+        scenario.write(&curve.scenario(&loaded))?;
     }
     done.tell();
     Ok(done.exit)
@@ -127,11 +125,8 @@ struct Curve {
 impl Curve {
     /// Of a record that is valid.
     fn of(record: &Record) -> Option<Self> {
-        let Outcome::Measured(measured) = &record.outcome else { return None };
         let is_of_curve = record.workload == CURVE.name() && !record.case.is(WAITS, "yes");
-        if !is_of_curve || !measured.is_valid() {
-            return None;
-        }
+        let measured = record.valid().filter(|_| is_of_curve)?;
         let (size, threads) = (record.case.bytes("size")?, record.case.count("threads")?);
         let accesses = record.case.count("accesses")?;
         let mut points: Vec<(f64, f64)> = (0..=10_u32)
@@ -246,12 +241,10 @@ impl Loaded {
     /// Of a record that is valid.
     fn of(record: &Record) -> Vec<Self> {
         let is_mine = record.workload == CURVE.name() && record.case.is(WAITS, "yes");
-        match &record.outcome {
-            Outcome::Measured(measured) if is_mine && measured.is_valid() => {
-                Self::of_case(&record.case, |share| seconds(measured, share))
-            }
-            _ => Vec::new(),
-        }
+        let measured = record.valid().filter(|_| is_mine);
+        measured.map_or_else(Vec::new, |measured| {
+            Self::of_case(&record.case, |share| seconds(measured, share))
+        })
     }
 
     /// Of a case, whose placements took so many seconds.

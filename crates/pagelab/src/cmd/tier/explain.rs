@@ -67,8 +67,7 @@ impl Run for Explain {
             let spec = self.asked.makes_sense(policy)?;
             if spec.row().needs == Needs::Future {
                 let name = spec.row().name();
-                let text = format!("`{name}` knows the future: only the simulator has it");
-                return Err(Failure::usage_text(text));
+                return Err(usage!("`{name}` knows the future: only the simulator has it"));
             }
         }
         let kept = Kept::default();
@@ -82,9 +81,10 @@ impl Run for Explain {
             (Some(curve), _) => curve,
             (None, Some(_)) => Curve::flat(),
             (None, None) => {
-                let text = "what slow memory costs here is not known: pagelab tier calibrate \
-                            --write FILE measures it, --curve FILE takes it";
-                return Err(Failure::host(anyhow::anyhow!(text)));
+                return Err(host!(
+                    "what slow memory costs here is not known: pagelab tier calibrate \
+                            --write FILE measures it, --curve FILE takes it"
+                ));
             }
         };
         let watched = watch.once(source, &watch.options(nodes.clone()), None)?;
@@ -205,8 +205,8 @@ fn stays(nodes: &[MemoryNode]) -> Option<Reason> {
 
 /// The measured points of a scenario.
 fn measured(path: &std::path::Path) -> Result<Curve, Failure> {
-    let of = |why: String| Failure::usage_text(format!("--curve {}: {why}", path.display()));
-    let scenario = preset::load(&path.to_string_lossy()).map_err(Failure::usage_text)?;
+    let of = |why: String| usage!("--curve {}: {why}", path.display());
+    let scenario = preset::load(&path.to_string_lossy())?;
     let none = "it has no measured `points`, as pagelab tier calibrate --write gives them";
     let points = scenario.base.points.ok_or_else(|| of(none.to_owned()))?;
     Curve::new(points).map_err(of)

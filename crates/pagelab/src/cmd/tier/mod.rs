@@ -17,33 +17,19 @@ mod simulate;
 mod sources;
 mod status;
 
-use clap::{ArgMatches, Command};
+use crate::args::Row;
 
-use crate::{
-    args::{self, Row},
-    exit::{Exit, Failure},
-};
-
-const COMMANDS: &[Row] = &[
-    Row { name: "calibrate", describe: calibrate::describe, run: calibrate::calibrate },
-    Row { name: "simulate", describe: simulate::describe, run: simulate::simulate },
-    Row::of::<explain::Explain>("explain"),
-    Row::of::<promote::Promote>("promote"),
-    Row::of::<replay::Replay>("replay"),
-    Row::of::<sources::Sources>("sources"),
-    Row::of::<status::Show>("status"),
-];
-
-/// Adds the commands of `pagelab tier`.
-pub(super) fn describe(command: Command) -> Command {
-    let about = "Tiered memory: which pages are hot, who moves them, and what that is worth";
-    args::with_rows(command.about(about), COMMANDS)
-}
-
-/// Runs the one that was asked for.
-///
-/// # Errors
-/// With the exit code that belongs to what went wrong.
-pub(super) fn tier(matches: &ArgMatches) -> Result<Exit, Failure> {
-    args::dispatch(COMMANDS, matches)
-}
+/// The commands of `pagelab tier`.
+pub(super) const ROW: Row = Row::group(
+    "tier",
+    "Tiered memory: which pages are hot, who moves them, and what that is worth",
+    &[
+        Row::new("calibrate", calibrate::describe, calibrate::calibrate),
+        Row::new("simulate", simulate::describe, simulate::simulate),
+        Row::of::<explain::Explain>("explain"),
+        Row::of::<promote::Promote>("promote"),
+        Row::of::<replay::Replay>("replay"),
+        Row::of::<sources::Sources>("sources"),
+        Row::of::<status::Show>("status"),
+    ],
+);

@@ -25,7 +25,7 @@ use pagelab_sys::{
         Tree,
         tiers::{MemoryNode, memory_nodes},
     },
-    process::{catch_interrupts, interrupted, launch::Ended, relay},
+    process::{catch_interrupts, interrupted, launch::Ended},
     time::monotonic_raw_ns,
 };
 use pagelab_tier::PolicySpec;
@@ -104,14 +104,12 @@ impl Asked {
     /// Whether what was asked for makes sense, and there are such a policy and such a source.
     pub(super) fn makes_sense(&self, policy: &str) -> Result<PolicySpec, Failure> {
         if self.limit == Some(0) {
-            let text = "--limit 0 would move nothing: leave it out for no limit";
-            return Err(Failure::usage_text(text));
+            return Err(usage!("--limit 0 would move nothing: leave it out for no limit"));
         }
-        let policy = PolicySpec::parse(policy).map_err(Failure::usage_text)?;
+        let policy = PolicySpec::parse(policy)?;
         let is_unknown = |name: &&String| !SOURCES.iter().any(|source| source.name == **name);
         self.source.as_ref().filter(is_unknown).map_or(Ok(policy), |name| {
-            let text = format!("no source is called `{name}`; there are {}", names());
-            Err(Failure::usage_text(text))
+            Err(usage!("no source is called `{name}`; there are {}", names()))
         })
     }
 }
@@ -137,11 +135,7 @@ impl Once {
 
     /// Ends as the program ended, where a signal did that; else its exit code.
     pub(super) fn exit(&self) -> Exit {
-        if let Some(signal) = self.ended.signal() {
-            relay::end_as(signal);
-        }
-        let code = self.ended.status.code().and_then(|code| u8::try_from(code).ok());
-        Exit::Program(code.unwrap_or(u8::MAX))
+        Exit::like(&self.ended)
     }
 }
 
@@ -165,7 +159,7 @@ impl Run for Promote {
         for other in status::others(&tree) {
             output::warn(&format!("{other}; {}", other.cure()));
         }
-        let log = self.log.as_deref().map(output::create).transpose()?;
+        let log = output::Named::of(self.log.as_ref())?.map(|log| log.target);
         if self.program.is_empty() {
             catch_interrupts();
             let sum = self.follow(source, &options, None, log)?;
@@ -247,8 +241,7 @@ impl Promote {
             if known(id).is_none() {
                 let there: Vec<String> = all.iter().map(|node| node.id.to_string()).collect();
                 let there = there.join(", ");
-                let text = format!("there is no memory node {id}; there are {there}");
-                return Err(Failure::usage_text(text));
+                return Err(usage!("there is no memory node {id}; there are {there}"));
             }
         }
         // A program that is started says where it is hot also where nothing can move.
@@ -268,13 +261,12 @@ impl Promote {
             self.from.map_or(node.tier > tier, |from| node.id == from) && !top(node)
         };
         if let Some(from) = self.from.and_then(known).filter(|from| from.tier <= tier) {
-            let text = format!("node {} is not in a lower tier than where pages go", from.id);
-            return Err(Failure::usage_text(text));
+            return Err(usage!("node {} is not in a lower tier than where pages go", from.id));
         }
         let chosen: Vec<MemoryNode> =
             all.iter().filter(|node| top(node) || lower(node)).cloned().collect();
         if !chosen.iter().any(lower) {
-            return Err(Failure::usage_text("no node is in a lower tier than that of --to"));
+            return Err(usage!("no node is in a lower tier than that of --to"));
         }
         // The tiers that are left count from 0.
         let lift = |node: MemoryNode| MemoryNode { tier: node.tier - tier, ..node };
@@ -282,13 +274,10 @@ impl Promote {
     }
 
     pub(super) fn source(&self, tree: &Tree) -> Result<&'static Source, Failure> {
-        self.asked.large.probe(tree).map_err(|lack| {
-            Failure::host(anyhow::anyhow!(
-                "--large split: {}; to have it: {}",
-                lack.what,
-                lack.cure
-            ))
-        })?;
+        self.asked
+            .large
+            .probe(tree)
+            .map_err(|lack| host!("--large split: {}; to have it: {}", lack.what, lack.cure))?;
         let reach = if self.program.is_empty() { Reach::Foreign } else { Reach::Own };
         source::choose(self.asked.source.as_deref(), reach, tree).map_err(|lacks| {
             let lack = |(name, lack): &(String, source::Lack)| {
@@ -296,7 +285,7 @@ impl Promote {
             };
             let lacks: Vec<String> = lacks.iter().map(lack).collect();
             let text = format!("nothing here says which pages are used: {}", lacks.join("; "));
-            Failure::host(anyhow::anyhow!(text))
+            host!(text)
         })
     }
 }
@@ -311,5 +300,5 @@ fn refused(why: Refused) -> Failure {
 
 fn nothing(reason: &Reason) -> Failure {
     let text = format!("nothing can be promoted: {reason}; {}", reason.cure());
-    Failure::host(anyhow::anyhow!(text))
+    host!(text)
 }

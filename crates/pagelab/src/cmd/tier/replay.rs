@@ -5,6 +5,7 @@ use std::{io::BufReader, path::PathBuf};
 use clap::Args;
 use pagelab_live::log::{self, Replayed};
 use pagelab_record::input;
+use pagelab_report::Listing;
 use pagelab_sys::machine::{Topology, Tree};
 use serde_json::json;
 
@@ -35,19 +36,20 @@ impl Run for Replay {
         let (header, found) = log::replay(&mut BufReader::new(file), pages_max())
             .map_err(|why| of_log(why.into()))?;
         let Replayed { decisions, moves, differing, is_torn } = &found;
-        output::drawn(&if self.format.format == "json" {
-            format!("{}\n", json!({ "pid": header.pid, "source": header.source, "replay": found }))
+        if self.format.is_json() {
+            let told = json!({ "pid": header.pid, "source": header.source, "replay": found });
+            output::json(&told)?;
         } else {
-            let mut text = format!("{decisions} decisions of {moves} moves, ");
-            text.push_str(&match differing.as_slice() {
-                [] => "all made again\n".to_owned(),
-                lines => format!("{} of them otherwise: lines {lines:?}\n", lines.len()),
-            });
-            if *is_torn {
-                text.push_str("the last line was cut off, as by a kill\n");
-            }
-            text
-        })?;
+            let how = match differing.as_slice() {
+                [] => "all made again".to_owned(),
+                lines => format!("{} of them otherwise: lines {lines:?}", lines.len()),
+            };
+            let torn = is_torn.then_some("the last line was cut off, as by a kill");
+            let listing = Listing::default();
+            let listing =
+                listing.line(format_args!("{decisions} decisions of {moves} moves, {how}"));
+            output::result(&listing.lines(torn))?;
+        }
         Ok(if differing.is_empty() { Exit::Good } else { Exit::Invalid })
     }
 }

@@ -1,16 +1,15 @@
 //! What `tier simulate` prints: the rows of each case as JSON, and what a file says about them.
 
-use pagelab_record::{Measured, Outcome, Record};
-use pagelab_report::{Compared, Kind, compared};
+use pagelab_record::{Measured, Record};
+use pagelab_report::{Compared, Kind, Listing, compared};
 use pagelab_workloads::tier::preset::{self, Preset};
 use serde_json::{Map, Value, json};
 
+use crate::output;
+
 /// One object for one case, an array that says which for several.
 pub(super) fn json(records: &[Record]) -> String {
-    let mut cases: Vec<Value> =
-        records.iter().map(|record| of(record, records.len() > 1)).collect();
-    let value = if cases.len() == 1 { cases.remove(0) } else { Value::from(cases) };
-    format!("{value:#}\n")
+    output::cases(records.iter().map(|record| of(record, records.len() > 1)).collect())
 }
 
 fn of(record: &Record, says_which: bool) -> Value {
@@ -32,38 +31,29 @@ fn of(record: &Record, says_which: bool) -> Value {
             "kind": row.kind.name(),
         })
     };
-    let rows = match &record.outcome {
-        Outcome::Measured(measured) if measured.is_valid() => compared(measured),
-        _ => Vec::new(),
-    };
-    object["rows"] = rows.into_iter().map(row).collect();
+    let rows = record.valid().into_iter().flat_map(compared);
+    object["rows"] = rows.map(row).collect();
     object
 }
 
 /// What the files of some records say about their results: what is assumed, and what may explain a
 /// difference.
-pub(super) fn remarks(records: &[Record]) -> String {
+pub(super) fn remarks(records: &[Record]) -> Listing {
     let mut said: Vec<&str> = Vec::new();
-    let mut text = String::new();
+    let mut listing = Listing::default();
     for record in records {
-        let Some(name) = record.case.get("scenario") else { continue };
-        if said.contains(&name) {
-            continue;
-        }
-        said.push(name);
-        let (Outcome::Measured(measured), Ok(preset)) = (&record.outcome, preset::load(name))
-        else {
+        let Some(name) = record.case.get("scenario").filter(|name| !said.contains(name)) else {
             continue;
         };
-        let lines = sentences(&preset, measured);
-        if !lines.is_empty() {
-            text.push_str(&format!("\n{name}: {}\n", preset.summary));
-            for line in &lines {
-                text.push_str(&format!("  {line}\n"));
+        said.push(name);
+        if let (Some(measured), Ok(preset)) = (record.measured(), preset::load(name)) {
+            let lines = sentences(&preset, measured);
+            if !lines.is_empty() {
+                listing = listing.item(format_args!("\n{name}: {}", preset.summary), lines);
             }
         }
     }
-    text
+    listing
 }
 
 fn sentences(preset: &Preset, measured: &Measured) -> Vec<String> {

@@ -61,11 +61,11 @@ pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let end = grid::simulate(&mut run, &plan, flags.short.quiet.quiet)?;
     let done = run.conclude(end)?;
     output::drawn(&match flags.short.format.format.as_str() {
-        "json" => visible(&rows::json(&done.records)),
+        "json" => rows::json(&done.records),
         "html" => done.report.html(),
         _ => {
             let report = done.report.terminal(output::style());
-            format!("{report}{}", visible(&rows::remarks(&done.records)))
+            format!("{report}{}", visible(&rows::remarks(&done.records).to_string()))
         }
     })?;
     for record in &done.records {
@@ -83,10 +83,10 @@ impl Flags {
         // A preset is named, a file has a path: a mistake in one is not looked for as the other.
         let known = |value: &&String| PRESETS.iter().any(|(preset, _)| preset == value);
         if let Some(unknown) = self.preset.iter().find(|value| !known(value)) {
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "no preset is called `{unknown}`; there are {} (a file is named by --scenario)",
                 names()
-            )));
+            ));
         }
         // Both are ways to say which scenario.
         let scenarios =

@@ -1,7 +1,8 @@
 //! `pagelab tier sources`: who can say which memory is used, and what that takes.
 
 use clap::Args;
-use pagelab_live::source::{Reach, SOURCES, Sees, Source};
+use pagelab_live::source::{Lack, Reach, SOURCES, Sees, Source};
+use pagelab_report::Listing;
 use pagelab_sys::machine::Tree;
 use serde_json::json;
 
@@ -38,32 +39,27 @@ impl Run for Sources {
     fn run(self) -> Result<Exit, Failure> {
         let tree = Tree::machine();
         let rows = SOURCES.iter().map(|source| (source, (source.probe)(&tree).err()));
-        output::drawn(&if self.format.format == "json" {
-            let rows: Vec<_> = rows
-                .map(|(source, lack)| {
-                    json!({ "name": source.name, "summary": source.summary, "sees": sees(source),
-                        "of": of(source), "granularity": source.granularity(),
-                        "privilege": source.privilege, "cost": source.cost,
-                        "lack": lack.as_ref().map(|lack| &lack.what),
-                        "cure": lack.as_ref().map(|lack| &lack.cure) })
-                })
-                .collect();
-            format!("{}\n", json!(rows))
-        } else {
-            let mut text = String::new();
-            for (source, lack) in rows {
-                let Source { name, summary, privilege, cost, .. } = source;
-                text.push_str(&format!("{name}: {summary}\n"));
-                let (sees, of, granularity) = (sees(source), of(source), source.granularity());
-                text.push_str(&format!("  sees {sees} of {of}, by {granularity}\n"));
-                text.push_str(&format!("  takes {privilege}; costs {cost}\n"));
-                text.push_str(&match lack {
-                    None => "  can be had here\n".to_owned(),
-                    Some(lack) => format!("  not here: {}; to have it: {}\n", lack.what, lack.cure),
-                });
-            }
-            text
-        })?;
+        if self.format.is_json() {
+            let row = |(source, lack): (&Source, Option<Lack>)| {
+                json!({ "name": source.name, "summary": source.summary, "sees": sees(source),
+                    "of": of(source), "granularity": source.granularity(),
+                    "privilege": source.privilege, "cost": source.cost,
+                    "lack": lack.as_ref().map(|lack| &lack.what),
+                    "cure": lack.as_ref().map(|lack| &lack.cure) })
+            };
+            return output::json(&rows.map(row).collect());
+        }
+        let listing = rows.fold(Listing::default(), |listing, (source, lack)| {
+            let Source { name, summary, privilege, cost, .. } = source;
+            let (sees, of, granularity) = (sees(source), of(source), source.granularity());
+            let here = lack.map_or("can be had here".to_owned(), |lack| {
+                format!("not here: {}; to have it: {}", lack.what, lack.cure)
+            });
+            let takes = format!("takes {privilege}; costs {cost}");
+            let lines = [format!("sees {sees} of {of}, by {granularity}"), takes, here];
+            listing.item(format_args!("{name}: {summary}"), lines)
+        });
+        output::result(&listing)?;
         Ok(Exit::Good)
     }
 }

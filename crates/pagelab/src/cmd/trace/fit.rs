@@ -4,7 +4,7 @@
 //! shares in hundredths of a percent. Both sides become percentages under the same names, and the
 //! table has a row for each that was published.
 
-use pagelab_record::{Measured, Nature, Outcome};
+use pagelab_record::{Measured, Nature, Outcome, units::whole};
 use pagelab_trace::{
     decode,
     stats::{Collector, Options},
@@ -126,9 +126,8 @@ type Whole<'w> = dyn Fn(Row) -> f64 + 'w;
 /// A row of a table; cells that it does not have are 0.
 type Row = [f64; 3];
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was a page number")]
 fn page(number: f64) -> String {
-    format!("operations on page {:#x}", number as u64)
+    format!("operations on page {:#x}", whole(number))
 }
 
 /// The rows of a table; none where there is no such table. Each has at least three cells.

@@ -22,7 +22,6 @@ use pagelab_bench::{
     suite::Entry,
 };
 use pagelab_record::{Outcome, Record};
-use pagelab_report::visible;
 use pagelab_sys::process::catch_interrupts;
 use pagelab_workloads::trace::params::Asked;
 use serde_json::{Value, json};
@@ -37,27 +36,18 @@ use crate::{
     settings,
 };
 
-const COMMANDS: &[Row] = &[
-    Row::of::<synth::Synth>("synth"),
-    Row { name: "stats", describe: stats::describe, run: stats::stats },
-    Row { name: "replay", describe: replay::describe, run: replay::replay },
-    Row { name: "verify", describe: verify::describe, run: verify::verify },
-    Row::of::<capture::Capture>("capture"),
-];
-
-/// Adds the commands of `pagelab trace`.
-pub(super) fn describe(command: Command) -> Command {
-    let about = "Memory traces: make, describe, replay and verify them";
-    args::with_rows(command.about(about), COMMANDS)
-}
-
-/// Runs the one that was asked for.
-///
-/// # Errors
-/// With the exit code that belongs to what went wrong.
-pub(super) fn trace(matches: &ArgMatches) -> Result<Exit, Failure> {
-    args::dispatch(COMMANDS, matches)
-}
+/// The commands of `pagelab trace`.
+pub(super) const ROW: Row = Row::group(
+    "trace",
+    "Memory traces: make, describe, replay and verify them",
+    &[
+        Row::of::<synth::Synth>("synth"),
+        Row::new("stats", stats::describe, stats::stats),
+        Row::new("replay", replay::describe, replay::replay),
+        Row::new("verify", verify::describe, verify::verify),
+        Row::of::<capture::Capture>("capture"),
+    ],
+);
 
 /// Describes a command that stands for a workload: its parameters as flags, but the trace by its
 /// place.
@@ -138,7 +128,7 @@ fn load(runner: &Runner, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
     match loaded {
         Ok(()) => Ok(Exit::Good),
         Err(Stopped::Interrupted) => Ok(Exit::Interrupted),
-        Err(Stopped::Failed(why)) => Err(Failure::usage_text(why)),
+        Err(Stopped::Failed(why)) => Err(Failure::from(why)),
     }
 }
 
@@ -147,7 +137,7 @@ fn about(record: &Record) -> Value {
     let mut object = json!({ "case": record.case, "nature": record.nature });
     match &record.outcome {
         Outcome::Measured(measured) => {
-            let broken = measured.witness.iter().filter(|claim| !claim.holds);
+            let broken = measured.broken();
             let broken: Vec<&str> = broken.map(|claim| claim.claim.as_str()).collect();
             object["valid"] = json!(measured.is_valid());
             object["broken_claims"] = json!(broken);
@@ -157,11 +147,4 @@ fn about(record: &Record) -> Value {
         Outcome::Failed { reason } => object["failed"] = json!(reason),
     }
     object
-}
-
-/// One object for one case, an array where a flag made several.
-fn json_lines(records: &[Record], of: fn(&Record) -> Value) -> String {
-    let mut cases: Vec<Value> = records.iter().map(of).collect();
-    let value = if cases.len() == 1 { cases.remove(0) } else { Value::from(cases) };
-    visible(&format!("{value:#}\n"))
 }

@@ -1,11 +1,11 @@
 //! `pagelab trace replay`: the backends of emulated memory over one trace, side by side.
 
 use clap::{ArgMatches, Command};
-use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
+use pagelab_record::{Clock, Measured, Record, stats::Samples};
 use pagelab_workloads::emu::{Arm, replay::REPLAY};
 use serde_json::{Value, json};
 
-use super::{ended, json_lines, ran, short_name};
+use super::{ended, ran, short_name};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -22,7 +22,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
     let done = ran(matches, &REPLAY, |done, format| match format {
-        "json" => json_lines(&done.records, json_of),
+        "json" => output::cases(done.records.iter().map(json_of).collect()),
         _ => done.report.terminal(output::style()),
     })?;
     Ok(ended(done.as_ref()))
@@ -30,8 +30,8 @@ pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 fn json_of(record: &Record) -> Value {
     let mut object = super::about(record);
-    if let Outcome::Measured(measured) = &record.outcome {
-        let counter = |name: &str| measured.counters.get(name).copied();
+    if let Some(measured) = record.measured() {
+        let counter = |name: &str| measured.counter(name);
         object["ops"] = json!(counter("trace_ops"));
         object["bytes"] = json!(counter("trace_bytes"));
         object["trace_digest"] = digest(counter("trace_digest"));

@@ -7,7 +7,7 @@ use pagelab_report::visible;
 use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use serde_json::{Value, json};
 
-use super::{ended, json_lines, ran, short_name};
+use super::{ended, ran, short_name};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -24,7 +24,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
     let done = ran(matches, &STATS, |done, format| match format {
-        "json" => json_lines(&done.records, json_of),
+        "json" => output::cases(done.records.iter().map(json_of).collect()),
         "html" => done.report.html(),
         _ => visible(&done.records.iter().map(layout).collect::<Vec<_>>().join("\n")),
     })?;
@@ -52,14 +52,14 @@ fn is_damaged(record: &Record) -> bool {
 
 /// The author's layout.
 fn layout(record: &Record) -> String {
-    let Outcome::Measured(measured) = &record.outcome else { return String::new() };
+    let Some(measured) = record.measured() else { return String::new() };
     let name = record.case.get("trace").unwrap_or_default();
     stats_of(&record.case, measured).map_or_else(String::new, |stats| stats.text(name))
 }
 
 fn json_of(record: &Record) -> Value {
     let mut object = super::about(record);
-    if let Outcome::Measured(measured) = &record.outcome {
+    if let Some(measured) = record.measured() {
         let stats = stats_of(&record.case, measured).map(serde_json::to_value);
         if let (Some(Ok(Value::Object(fields))), Some(object)) = (stats, object.as_object_mut()) {
             object.extend(fields);

@@ -66,13 +66,13 @@ pub(super) struct Synth {
 impl Run for Synth {
     /// Writes the trace and prints a line about it.
     fn run(self) -> Result<Exit, Failure> {
-        let mut spec = Spec::parse(&self.generator).map_err(Failure::usage_text)?;
+        let mut spec = Spec::parse(&self.generator)?;
         spec.ops = self.ops.unwrap_or(spec.ops);
         spec.seed = self.seed;
         let path = self.file.as_path();
         let image = self.wanted_image(&spec)?;
         let fit = self.fit.then(|| Fit::of(spec.generator().name));
-        let mut fit = fit.transpose().map_err(Failure::usage_text)?;
+        let mut fit = fit.transpose()?;
         catch_interrupts();
         let places = Places::create(path, image.as_ref(), self.force)?;
         let mut work = Work::start(&format!("writing {}", path.display()), self.quiet.quiet);
@@ -93,7 +93,7 @@ impl Run for Synth {
             let written = image.write_elf(&mut file).and_then(|()| file.flush());
             if let Err(error) = written {
                 let error = format!("cannot write {}: {error}", sidecar(path).display());
-                return Err(Failure::host(anyhow::anyhow!("{error}; what was written is removed")));
+                return Err(host!("{error}; what was written is removed"));
             }
         }
         places.made.into_iter().for_each(Made::keep);
@@ -111,9 +111,7 @@ impl Synth {
         let image = Some(spec.image()).filter(|image| !image.segments.is_empty());
         if self.image && image.is_none() {
             let name = spec.generator().name;
-            return Err(Failure::usage_text(format!(
-                "--image: {name} lays nothing down before it"
-            )));
+            return Err(usage!("--image: {name} lays nothing down before it"));
         }
         Ok(image.filter(|_| !self.no_image))
     }
@@ -136,17 +134,17 @@ impl Places {
         let beside = sidecar(path);
         let is_beside = fs::symlink_metadata(&beside).is_ok();
         if is_beside && !force {
-            return Err(Failure::usage_text(format!(
+            return Err(usage!(
                 "{} exists and would be taken for the image of {}: choose another name, or --force",
                 beside.display(),
                 path.display()
-            )));
+            ));
         }
         let create = |path: &Path| {
             let existing = if force { Existing::Replace } else { Existing::Keep };
             folder::target(path, existing).map_err(|error| match error {
                 FolderError::Exists { .. } => {
-                    Failure::usage_text(format!("{error}: choose another name, or --force"))
+                    usage!("{error}: choose another name, or --force")
                 }
                 error => Failure::usage(anyhow::Error::from(error).context("cannot create")),
             })

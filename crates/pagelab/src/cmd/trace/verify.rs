@@ -6,8 +6,11 @@ use pagelab_report::visible;
 use pagelab_workloads::emu::{Arm, verify::VERIFY};
 use serde_json::{Value, json};
 
-use super::{ended, json_lines, ran, short_name};
-use crate::exit::{Exit, Failure};
+use super::{ended, ran, short_name};
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
 
 /// Adds the flags of `trace verify`.
 pub(super) fn describe(command: Command) -> Command {
@@ -20,7 +23,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
     let done = ran(matches, &VERIFY, |done, format| match format {
-        "json" => json_lines(&done.records, json_of),
+        "json" => output::cases(done.records.iter().map(json_of).collect()),
         _ => visible(&done.records.iter().map(lines).collect::<String>()),
     })?;
     Ok(ended(done.as_ref()))
@@ -39,7 +42,7 @@ fn lines(record: &Record) -> String {
         Outcome::Skipped { need, cure } => return format!("skipped, needs {need}: {cure}\n"),
         Outcome::Failed { reason } => return format!("FAILED: {reason}\n"),
     };
-    let loads = measured.counters.get("loads").copied().unwrap_or(0);
+    let loads = measured.counter("loads").unwrap_or(0);
     let mut text = String::new();
     for arm in Arm::of(&record.case) {
         let name = arm.to_string();
@@ -57,7 +60,7 @@ fn lines(record: &Record) -> String {
 
 fn json_of(record: &Record) -> Value {
     let mut object = super::about(record);
-    if let Outcome::Measured(measured) = &record.outcome {
+    if let Some(measured) = record.measured() {
         let backends: Vec<Value> = Arm::of(&record.case)
             .iter()
             .map(|arm| {

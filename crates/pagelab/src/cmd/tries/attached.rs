@@ -2,16 +2,13 @@
 
 use std::fs::File;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use pagelab_advisor::ladder::{
     attached::{Attached, Lost, Step},
-    rungs::{self, Offer},
+    rungs,
 };
-use pagelab_bench::{
-    asked::{Share, ppm},
-    plan::Plan,
-};
-use pagelab_record::{Asked, asked, units::display_bytes, verdict::DELTA};
+use pagelab_bench::plan::Plan;
+use pagelab_record::{Asked, asked, units::display_bytes};
 use pagelab_sys::process::{catch_interrupts, tree};
 
 use super::{Rounds, Try};
@@ -25,7 +22,7 @@ const ROUNDS: Rounds = Rounds::of(12);
 
 /// Tries it, and leaves it running.
 pub(super) fn run(tried: &Try, pid: u32) -> Result<Exit, Failure> {
-    let lacks = |need: &str, cure: &str| Failure::host(anyhow!("this host lacks {need}: {cure}"));
+    let lacks = |need: &str, cure: &str| host!("this host lacks {need}: {cure}");
     let Some(offers) = rungs::beside() else {
         return Err(lacks("huge pages", "a kernel with CONFIG_TRANSPARENT_HUGEPAGE"));
     };
@@ -33,7 +30,8 @@ pub(super) fn run(tried: &Try, pid: u32) -> Result<Exit, Failure> {
         return Err(lacks(&lack.need, &lack.cure));
     }
     let rounds = tried.rounds.unwrap_or(ROUNDS).get();
-    let asked = asked_of(tried, pid, &offers, rounds);
+    let asked = tried.asked(&offers);
+    let asked = asked::Try { rounds, seed: 0, predicts: false, pid: Some(pid), ..asked };
     let client = tried.until.clone().unwrap_or_default();
     let attached = Attached::to(pid, offers, client, tried.score.clone());
     let mut attached = attached.with_context(|| format!("--pid {pid}")).map_err(Failure::usage)?;
@@ -46,37 +44,7 @@ pub(super) fn run(tried: &Try, pid: u32) -> Result<Exit, Failure> {
     tree::adopt_orphans();
     let end = attend(&mut attached, &mut run, rounds, &mut said, tried.quiet.quiet)?;
     let done = run.conclude(end)?;
-    if tried.format.is_json() {
-        output::result(&done.report.json())?;
-        done.tell();
-        return Ok(done.exit);
-    }
-    session::tell(&done)
-}
-
-/// The question, for the header.
-fn asked_of(tried: &Try, pid: u32, offers: &[Offer], rounds: u32) -> asked::Try {
-    let around = asked::Around {
-        client: tried.until.as_ref().map(|client| client.to_string_lossy().into_owned()),
-        scores: tried.score.iter().map(ToString::to_string).collect(),
-        ..asked::Around::default()
-    };
-    let delta = tried.delta.map_or(DELTA, Share::get);
-    asked::Try {
-        rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
-        seed: 0,
-        rounds,
-        min_rounds: 0,
-        budget_ns: None,
-        delta_ppm: ppm(delta),
-        program: Vec::new(),
-        named: Vec::new(),
-        own: Vec::new(),
-        around,
-        predicts: false,
-        fits: false,
-        pid: Some(pid),
-    }
+    tried.tell(&done)
 }
 
 /// Goes all the way, and keeps what was seen, whatever ended it.

@@ -24,19 +24,19 @@ pub(super) fn chosen(asked: &Try, program: &Program) -> Result<Vec<Offer>, Failu
     let mut offers = ground.offers();
     let many = |own: &&Own| offers.iter().filter(|offer| offer.rung.name == own.name).count();
     if let Some(twice) = own.iter().find(|own| many(own) > 1) {
-        return Err(Failure::usage_text(format!(
+        return Err(usage!(
             "--{} {}: there is a rung of this name: choose another",
             if twice.build { "build" } else { "own" },
             twice.name
-        )));
+        ));
     }
     let is_known = |name: &&String| offers.iter().any(|offer| offer.rung.name == **name);
     if let Some(unknown) = asked.rung.iter().find(|name| !is_known(name)) {
         let names: Vec<&str> = offers.iter().map(|offer| offer.rung.name.as_str()).collect();
-        return Err(Failure::usage_text(format!(
+        return Err(usage!(
             "--rung {unknown}: this machine has no such rung; it has {}",
             names.join(", ")
-        )));
+        ));
     }
     if !asked.build.is_empty() {
         // Other builds are compared with the program as it is set up, and with nothing else.

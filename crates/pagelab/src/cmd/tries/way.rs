@@ -7,9 +7,11 @@ use std::{fs::File, rc::Rc, time::Duration};
 
 use anyhow::Context;
 use pagelab_advisor::ladder::{
-    climb::{Asked, Climb, Ended, Step},
+    climb::{Climb, Ended, Step},
+    once::Around,
     streams::Streams,
 };
+use pagelab_record::asked::Try;
 use pagelab_sys::knobs::Knobs;
 
 use super::{Subject, names, prediction, told::say};
@@ -41,7 +43,8 @@ pub(super) fn up(
     run: &mut session::Run,
     (program, offers, input): Subject,
     knobs: Option<&Rc<Knobs>>,
-    asked: &Asked,
+    asked: &Try,
+    around: Around,
     conduct: (Duration, bool),
 ) -> Result<Exit, Failure> {
     let mut ready = Vec::new();
@@ -60,11 +63,11 @@ pub(super) fn up(
         };
         ready.push((offer, streams));
     }
-    let climb = Climb::new(program, ready, knobs.map(|knobs| &**knobs), asked);
+    let climb = Climb::new(program, ready, knobs.map(|knobs| &**knobs), asked, around);
     let climb = climb.context("its minder").map_err(Failure::internal)?;
     let Some(mut climb) = climb.restored(&run.records) else {
         let why = "the machine was booted since: no round of this boot goes beside those before";
-        return Err(Failure::usage_text(format!("{why}; start again with pagelab try")));
+        return Err(usage!("{why}; start again with pagelab try"));
     };
     match all_of_it(run, &mut climb, knobs, asked, conduct) {
         Ok(()) => Ok(Exit::Good),
@@ -85,7 +88,7 @@ fn all_of_it(
     run: &mut session::Run,
     climb: &mut Climb<'_>,
     knobs: Option<&Rc<Knobs>>,
-    asked: &Asked,
+    asked: &Try,
     conduct: (Duration, bool),
 ) -> Result<(), Halt> {
     let (_, quiet) = conduct;

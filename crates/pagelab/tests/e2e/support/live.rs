@@ -7,6 +7,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use pagelab_sys::machine::proc::Stat;
+
 use super::{Ended, Lab, Machine, binary, let_in, until};
 
 /// A running `pagelab`, in a process group of its own; ended with the test.
@@ -155,7 +157,9 @@ fn child_of(parent: u32, part: &str) -> Option<u32> {
     let is_it = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(part.as_bytes())
-            && stat(*pid).is_some_and(|(state, its_parent)| its_parent == parent && state != 'Z')
+            && Stat::of(*pid).is_some_and(|stat| {
+                stat.number(4) == Some(parent.into()) && stat.state() != Some('Z')
+            })
     };
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_it)
@@ -163,13 +167,5 @@ fn child_of(parent: u32, part: &str) -> Option<u32> {
 
 /// The state letter of a process, while there is one.
 pub(crate) fn state(pid: u32) -> Option<char> {
-    stat(pid).map(|(state, _)| state)
-}
-
-/// State and parent of a process.
-fn stat(pid: u32) -> Option<(char, u32)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, even a bracket; what follows its last bracket may not.
-    let mut words = text.rsplit_once(')')?.1.split_whitespace();
-    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+    Stat::of(pid)?.state()
 }

@@ -21,7 +21,7 @@ use machine::let_in;
 pub(crate) use machine::{Machine, Saved, is_root, pool, put_together, small_folio};
 pub(crate) use memory_group::MemoryGroup;
 use pagelab_record::{Measured, Outcome, Record, journal, vocabulary::series::COLD};
-use pagelab_sys::time::monotonic_raw_ns;
+use pagelab_sys::{machine::proc, time::monotonic_raw_ns};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, on a machine that others use too.
@@ -109,24 +109,23 @@ pub(crate) fn with_huge_pages<T>(is_good: impl Fn(&T) -> bool, mut run: impl FnM
 /// How often the kernel had no huge page for somebody.
 fn lacked_huge_pages() -> u64 {
     vmstat(&[
-        "thp_fault_fallback ",
-        "thp_zero_page_alloc_failed ",
-        "thp_collapse_alloc_failed ",
-        "htlb_buddy_alloc_fail ",
+        "thp_fault_fallback",
+        "thp_zero_page_alloc_failed",
+        "thp_collapse_alloc_failed",
+        "htlb_buddy_alloc_fail",
     ])
 }
 
 /// Pages that the kernel took from a page table by itself so far: to move or to reclaim them.
 fn pages_taken() -> u64 {
-    vmstat(&["pgmigrate_", "compact_isolated ", "pgsteal_", "pswpout "])
+    vmstat(&["pgmigrate_", "compact_isolated", "pgsteal_", "pswpout"])
 }
 
-/// The sum of the machine's counters whose lines begin so.
+/// The sum of the machine's counters whose names begin so.
 fn vmstat(beginnings: &[&str]) -> u64 {
     let counts = fs::read_to_string("/proc/vmstat").unwrap();
-    let is_one = |line: &&str| beginnings.iter().any(|beginning| line.starts_with(beginning));
-    let count = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
-    counts.lines().filter(is_one).map(count).sum()
+    let is_one = |name: &str| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    proc::counts(&counts).filter(|(name, _)| is_one(name)).map(|(_, count)| count).sum()
 }
 
 /// Repeats something as long as it comes out wrong and the kernel took pages meanwhile: a page that

@@ -19,12 +19,7 @@ use crate::support::{
 /// What a record says of its units, the one with most faults first: by column.
 fn units(record: &Record) -> Vec<impl Fn(&str) -> i64> {
     let tables = measured(record).tables.clone().into_iter();
-    let of = |table: pagelab_record::Table| {
-        move |name: &str| {
-            let at = table.columns.iter().position(|column| column.name == name).unwrap();
-            table.rows[0][at]
-        }
-    };
+    let of = |table: pagelab_record::Table| move |name: &str| table.cell(name).unwrap();
     tables.filter(|table| table.name.starts_with(tried::UNIT)).map(of).collect()
 }
 

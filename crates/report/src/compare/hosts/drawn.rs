@@ -4,7 +4,7 @@
 use super::Fleet;
 use crate::{
     chart::{Axis, Curve, Mark, Plane, Scale, hue},
-    document::{Block, Document, Section},
+    document::{Document, Section},
     quantity::Unit,
 };
 
@@ -48,7 +48,7 @@ pub(super) fn add(fleet: &Fleet, document: &mut Document) {
         let title = format!("{}: {name}", fleet.shorts[case]);
         let plane =
             Plane::new(&title, "Hosts in the order of their number.", [x, y], curves.collect());
-        section.blocks.extend(plane.shown().map(Block::Plane));
+        section.all(plane.shown());
     }
     if !section.blocks.is_empty() {
         document.sections.insert(0, section);

@@ -23,13 +23,10 @@ impl Left {
             Outcome::Measured(_) if standing == Standing::Emulated => {
                 "times of an emulated machine mean nothing".to_owned()
             }
-            Outcome::Measured(measured) => {
-                let broken = measured.witness.iter().find(|claim| !claim.holds);
-                broken.map_or_else(
-                    || "published, and of no host".to_owned(),
-                    |claim| format!("a claim fails: {}", claim.claim),
-                )
-            }
+            Outcome::Measured(measured) => measured.broken().next().map_or_else(
+                || "published, and of no host".to_owned(),
+                |claim| format!("a claim fails: {}", claim.claim),
+            ),
         };
         Self { hosts: BTreeSet::new(), why }
     }

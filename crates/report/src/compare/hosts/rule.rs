@@ -4,7 +4,7 @@
 //! is that of Iglewicz and Hoaglin, *How to Detect and Handle Outliers* (1993): 0.6745 times the
 //! distance from the median, over the median of all such distances, with their bound of 3.5.
 
-use pagelab_record::stats::median;
+use pagelab_record::{stats::median, units::place};
 
 /// Beyond this a number lies too far from the others to be one of them.
 pub(super) const SCORE_MAX: f64 = 3.5;
@@ -38,12 +38,7 @@ impl Spread {
 
 /// The quantile `q` of sorted numbers, by the nearest rank.
 pub(super) fn quantile(sorted: &[f64], q: f64) -> f64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rank lies between 0 and the number of values"
-    )]
-    let rank = (q * sorted.len() as f64).ceil() as usize;
+    let rank = place((q * sorted.len() as f64).ceil());
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     compare::sections::share,
-    document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    document::{Cell, Column, Document, Headline, Note, Section, Table, Tone},
     entry::Standing,
     grid::Grid,
     quantity::{Quantity, Unit},
@@ -120,35 +120,28 @@ fn separating(fleet: &Fleet) -> Vec<String> {
 
 fn groups(fleet: &Fleet) -> Section {
     let first = &fleet.groups[0];
-    let row = |(nth, group): (usize, &super::Group)| -> Vec<Cell> {
-        let differs = differing(&first.identity, &group.identity).into_iter();
-        let differs: Vec<String> =
-            differs.map(|(key, [there, here])| format!("{key}: {here} (1: {there})")).collect();
-        let hosts = group.hosts.iter().map(|host| fleet.names[*host].as_str());
-        vec![
-            (nth + 1).to_string().into(),
-            group.hosts.len().to_string().into(),
-            group.machine.clone().into(),
-            named(hosts).into(),
-            if nth == 0 { "the largest".to_owned() } else { differs.join("; ") }.into(),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = fleet.groups.iter().enumerate().take(NAMED_MAX).map(row).collect();
-    let columns = vec![
-        Column::number("group"),
-        Column::number("hosts"),
-        Column::words("machine").rank(2).explains(),
-        Column::words("which").rank(1).explains(),
-        Column::words("what makes it one").explains(),
-    ];
-    let section = Section::new("groups", "Machines that may be compared")
-        .with(Block::Table(Table { columns, rows }));
+    let explains = |name: &str, rank| Column::words(name).rank(rank).explains();
+    let table = Grid::<(usize, &super::Group)>::new()
+        .number("group", 0, |(nth, _)| (nth + 1).to_string())
+        .number("hosts", 0, |(_, group)| group.hosts.len().to_string())
+        .with(explains("machine", 2), |(_, group)| group.machine.clone())
+        .with(explains("which", 1), |(_, group)| {
+            named(group.hosts.iter().map(|host| fleet.names[*host].as_str()))
+        })
+        .with(explains("what makes it one", 0), |(nth, group)| {
+            let differs = differing(&first.identity, &group.identity).into_iter();
+            let differs: Vec<String> =
+                differs.map(|(key, [there, here])| format!("{key}: {here} (1: {there})")).collect();
+            if *nth == 0 { "the largest".to_owned() } else { differs.join("; ") }
+        })
+        .table(fleet.groups.iter().enumerate().take(NAMED_MAX));
+    let section = Section::new("groups", "Machines that may be compared").with(table);
     let more = fleet.groups.len().saturating_sub(NAMED_MAX);
     let text = "Hosts of two groups are not the same machine: nothing of one is set against the \
                 other unless the facts in which they differ are allowed (--allow).";
     let more =
         if more > 0 { format!(" {more} more groups are in the JSON.") } else { String::new() };
-    section.with(Block::Text(format!("{text}{more}")))
+    section.with(format!("{text}{more}"))
 }
 
 fn cells(fleet: &Fleet, several: bool) -> Section {
@@ -177,16 +170,16 @@ fn cells(fleet: &Fleet, several: bool) -> Section {
         });
     let section = Section::new("cells", "Over the hosts");
     if fleet.cells.is_empty() {
-        return section.with(Block::Text("Nothing was measured.".to_owned()));
+        return section.with("Nothing was measured.");
     }
-    section.with(Block::Table(grid.told(&fleet.cells))).with(Block::Text(format!(
+    section.with(grid.told(&fleet.cells)).with(format!(
         "A host is one number, the median of its processes; percentiles are of hosts. Spread: the \
          median distance of the logarithms from their median, scaled to a standard deviation. \
          Apart: hosts whose modified z-score (Iglewicz and Hoaglin 1993) of the logarithm is \
          beyond {SCORE_MAX} and that are off by more than a tie, {}. Of hosts that differ by \
          chance alone, normally, one number in 2,150 has such a score.",
         share(fleet.delta)
-    )))
+    ))
 }
 
 fn outlying(fleet: &Fleet) -> Option<Section> {
@@ -221,18 +214,18 @@ fn outlying(fleet: &Fleet) -> Option<Section> {
     let columns =
         [Column::words("host"), Column::words("where").explains()].into_iter().chain(columns);
     let table = Table { columns: columns.collect(), rows: places };
-    let mut section = Section::new("apart", "Hosts that lie apart").with(Block::Table(table));
+    let mut section = Section::new("apart", "Hosts that lie apart").with(table);
     let wide = ["here", "most others"].map(|name| Column::words(name).explains());
     let columns = ["host", "fact"].map(Column::words).into_iter().chain(wide).collect();
-    section.blocks.push(Block::Table(Table { columns, rows: facts }));
+    section.add(Table { columns, rows: facts });
     let more = fleet.outlying.len().saturating_sub(NAMED_MAX);
     let more =
         if more > 0 { format!(" {more} more hosts are in the JSON.") } else { String::new() };
-    Some(section.with(Block::Text(format!(
+    Some(section.with(format!(
         "What is different about them is not proven to be the cause: change it on one host, and \
          measure again. Facts that always move are those of the cell in which the host lies \
          farthest off.{more}"
-    ))))
+    )))
 }
 
 /// `always`, beside `madvise (97 hosts; here on 2 of them)`.
@@ -251,25 +244,17 @@ fn left(fleet: &Fleet) -> Option<Section> {
     if fleet.left.is_empty() {
         return None;
     }
-    let row = |((case, standing), left): (&(usize, Standing), &Left)| -> Vec<Cell> {
-        let hosts = left.hosts.iter().map(|host| fleet.names[*host].as_str());
-        let tone = if *standing == Standing::Skipped { Tone::Quiet } else { Tone::Bad };
-        vec![
-            fleet.shorts[*case].clone().into(),
-            Cell::toned(standing.name(), tone),
-            left.hosts.len().to_string().into(),
-            named(hosts).into(),
-            left.why.clone().into(),
-        ]
-    };
-    let columns = vec![
-        Column::words("case"),
-        Column::words("standing"),
-        Column::number("hosts"),
-        Column::words("which").rank(1).explains(),
-        Column::words("why, by the first of them").explains(),
-    ];
-    let rows: Vec<Vec<Cell>> = fleet.left.iter().map(row).collect();
-    let table = Block::Table(Table { columns, rows });
+    let table = Grid::<(&(usize, Standing), &Left)>::new()
+        .words("case", 0, |((case, _), _)| fleet.shorts[*case].clone())
+        .words("standing", 0, |((_, standing), _)| {
+            let tone = if *standing == Standing::Skipped { Tone::Quiet } else { Tone::Bad };
+            Cell::toned(standing.name(), tone)
+        })
+        .number("hosts", 0, |(_, left)| left.hosts.len().to_string())
+        .with(Column::words("which").rank(1).explains(), |(_, left)| {
+            named(left.hosts.iter().map(|host| fleet.names[*host].as_str()))
+        })
+        .with(Column::words("why, by the first of them").explains(), |(_, left)| left.why.clone())
+        .table(&fleet.left);
     Some(Section::new("alone", "Not compared").with(table))
 }

@@ -17,12 +17,12 @@ use crate::{
 /// The answer, its price, and the table behind it.
 pub(super) fn section(advice: &Advice<'_>) -> Section {
     let mut section = Section::new("advise", &title(advice.asked));
-    section.blocks.extend(answers(advice));
-    section.blocks.extend(lanes(advice));
-    section.blocks.push(Block::Table(table(advice)));
-    section.blocks.extend(over(advice).map(Block::Note));
-    section.blocks.push(Block::Text(said(advice)));
-    section.blocks.extend(lacking(advice));
+    section.all(answers(advice));
+    section.all(lanes(advice));
+    section.add(table(advice));
+    section.all(over(advice));
+    section.add(said(advice));
+    section.all(lacking(advice));
     section
 }
 
@@ -137,8 +137,7 @@ fn table(advice: &Advice<'_>) -> Table {
         })
         .words("witness", 0, |(_, row)| match row.entry.map(|entry| entry.standing) {
             None => Cell::none(),
-            Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
-            Some(Standing::Failed) => Cell::toned("FAILED", Tone::Bad),
+            Some(missing @ (Standing::Skipped | Standing::Failed)) => missing.cell(),
             Some(_) => row.entry.map_or_else(Cell::none, Entry::proof),
         })
         .table(advice.rows.iter().enumerate())

@@ -27,7 +27,7 @@ use crate::{
     clock_of, headline,
     limits::is_over,
     numbers::summed,
-    ratio,
+    parameter, ratio,
     views::throughput::{ARM, WORKLOAD},
 };
 
@@ -151,9 +151,9 @@ impl<'a> Row<'a> {
         let threads = strategy.threads.to_string();
         let is_mine = |entry: &&Entry| {
             entry.record.workload == WORKLOAD
-                && entry.parameter("page") == strategy.page
-                && entry.parameter("populate") == strategy.populate
-                && entry.parameter("threads") == threads
+                && entry.value(parameter::PAGE) == strategy.page
+                && entry.value(parameter::POPULATE) == strategy.populate
+                && entry.value(parameter::THREADS) == threads
         };
         let entry = entries.iter().find(is_mine);
         let mut row = Self {
@@ -168,7 +168,7 @@ impl<'a> Row<'a> {
         let Some(entry) = entry.filter(|entry| entry.is_valid()) else { return row };
         row.series = present(entry);
         let Some(first) = row.series.first() else { return row };
-        let bytes = entry.parameter("size");
+        let bytes = entry.value(parameter::SIZE);
         let Ok(bytes) = parse_bytes(bytes) else { return row };
         let pages = bytes as f64 / 4096.0;
         let total = Samples::of(&row.series, PRESENT, ARM, first.clock).estimate(0.5);

@@ -112,6 +112,13 @@ impl Outcome {
 }
 
 impl Knob {
+    /// One that takes no memory and changes faults only.
+    fn new(name: impl Into<String>, advice: Advice, change: String, saved: Quantity) -> Self {
+        let name = name.into();
+        let (given_back, translation, at_most, bytes) = (None, None, false, None);
+        Self { name, advice, change, saved, given_back, translation, at_most, bytes }
+    }
+
     /// Whether it saves anything, all savings and losses together.
     pub(crate) fn outcome(&self) -> Outcome {
         match self.in_all() {
@@ -158,16 +165,8 @@ fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
     let large = knob::page(LARGE);
     let whole = seen.saved(LARGE, [1.0; 2]);
     if !knobs.iter().any(|knob| knob.name == large) && whole.is_some() {
-        knobs.push(Knob {
-            name: large,
-            advice: thp(),
-            change: "no fault that has a price".to_owned(),
-            saved: Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) },
-            given_back: None,
-            translation: None,
-            at_most: false,
-            bytes: None,
-        });
+        let saved = Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) };
+        knobs.push(Knob::new(large, thp(), "no fault that has a price".to_owned(), saved));
     }
     for knob in knobs {
         knob.translation = match &*knob.name {
@@ -197,7 +196,7 @@ pub(crate) fn density(measured: &Measured, column: &str) -> f64 {
         table.name.strip_prefix("density/").is_some_and(|place| PLACES.contains(&place))
     };
     let of = |table: &Table| -> f64 {
-        let Some(index) = table.columns.iter().position(|c| c.name == column) else { return 0.0 };
+        let Some(index) = table.index(column) else { return 0.0 };
         table.rows.iter().filter_map(|row| row.get(index)).map(|n| *n as f64).sum()
     };
     measured.tables.iter().filter(mine).map(of).fold(0.0, |sum, n| sum + n)

@@ -38,10 +38,7 @@ use self::{
 };
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
-/// The arm of everything that was seen of the program.
-pub(crate) use pagelab_record::vocabulary::arm::PROGRAM as ARM;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::PROGRAM as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{arm::PROGRAM as ARM, workload::PROGRAM as WORKLOAD};
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
 
@@ -110,13 +107,12 @@ impl Group {
 
 /// A cell of a table of one row, by the name of its column.
 pub(crate) fn cell(table: &Table, column: &str) -> Option<f64> {
-    let index = table.columns.iter().position(|c| c.name == column)?;
-    Some(*table.rows.first()?.get(index)? as f64)
+    Some(table.cell(column)? as f64)
 }
 
 /// How many faults there were for each that was told.
 fn scale(measured: &Measured) -> f64 {
-    let of = |name: &str| measured.counters.get(name).copied().unwrap_or(0) as f64;
+    let of = |name: &str| measured.counter(name).unwrap_or(0) as f64;
     let (counted, lost) =
         (of("perf_minor") + of("perf_major"), of("perf_minor_lost") + of("perf_major_lost"));
     if counted > lost { counted / (counted - lost) } else { 1.0 }
@@ -133,7 +129,7 @@ struct Brief {
 
 impl Brief {
     fn of(measured: &Measured) -> Self {
-        let stretches = measured.counters.get("stretches").copied().unwrap_or(0) as f64;
+        let stretches = measured.counter("stretches").unwrap_or(0) as f64;
         let faults = measured.tables.iter().filter(|table| table.name.starts_with("fault/"));
         let in_full = |table: &Table| Some(cell(table, "faults")? - cell(table, "brief")?);
         Self { in_full: faults.filter_map(in_full).sum(), stretches }
@@ -305,8 +301,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let mine =
         run.entries.iter().find(|entry| entry.record.workload == WORKLOAD && entry.is_valid());
     let Some(mine) = mine else { return Vec::new() };
-    let cost = cost_headline(mine);
-    let walks = walks_headline(mine);
+    let cost = cost_headline(mine, [ALL, "stall"], "in page faults");
+    let walks = cost_headline(mine, [TRANSLATION, "cost"], "in address translation");
     let saving = cost.as_ref().and_then(|_| saving_headline(mine, &Prices::of(&run.entries)));
     saving.into_iter().chain(cost).chain(walks).collect()
 }
@@ -340,18 +336,11 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     Some(headline(knob.in_all(), format!("less by {}", knob.advice.how()), &[memory]))
 }
 
-/// What its page walks cost, where they were seen and have a price.
-fn walks_headline(mine: &Entry) -> Option<Headline> {
-    let at = elapsed(ARM, TRANSLATION);
-    let cost = mine.numbers.get(at, "cost")?;
+/// What the faults or the page walks of a program cost, where that is known.
+fn cost_headline(mine: &Entry, of: [&str; 2], label: &str) -> Option<Headline> {
+    let [series, statistic] = of;
+    let at = elapsed(ARM, series);
     let share = mine.numbers.get(at, "share_of_cpu");
     let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
-    Some(headline(cost, "in address translation".to_owned(), &[share]))
-}
-
-fn cost_headline(mine: &Entry) -> Option<Headline> {
-    let cost = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
-    let share = mine.numbers.get(elapsed(ARM, ALL), "share_of_cpu");
-    let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
-    Some(headline(cost, "in page faults".to_owned(), &[share]))
+    Some(headline(mine.numbers.get(at, statistic)?, label.to_owned(), &[share]))
 }

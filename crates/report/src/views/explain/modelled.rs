@@ -5,7 +5,10 @@
 //! its walks lie between those of one twice and of one half as large. What a walk costs is as of a
 //! program that was looked at: the prices, and the ends, are those of [`super::priced`].
 
-use pagelab_record::walks::{Captured, Pages, Uses};
+use pagelab_record::{
+    units::whole,
+    walks::{Captured, Pages, Uses},
+};
 
 use super::priced::{By, ENTRIES, LARGE, Model, Place, Seen, Size, Sum, Walks};
 use crate::{Quantity, Unit};
@@ -15,8 +18,7 @@ const BASE: u64 = 4096;
 /// Entries of the last TLB for pages of a size, and whether the processor names it. Where it names
 /// none for the size, a page has an entry of those for base pages.
 fn last(levels: &dyn Fn(u64) -> Vec<u64>, bytes: u64) -> (u64, bool) {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a thousand")]
-    const LEAST: u64 = ENTRIES as u64;
+    const LEAST: u64 = whole(ENTRIES);
     let named = levels(bytes);
     match (named.get(1..).and_then(<[u64]>::last), bytes) {
         (Some(entries), _) => (*entries, true),

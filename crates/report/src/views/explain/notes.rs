@@ -16,7 +16,9 @@ use super::{
     ARM, FILE_MINOR, Group, MKWRITE,
     knobs::{self, Knob, density},
 };
-use crate::{At, Block, Entry, Note, Quantity, Time, Tone, Unit, group_thousands, views::latency};
+use crate::{
+    At, Block, Entry, Note, Quantity, Time, Tone, Unit, group_thousands, parameter, views::latency,
+};
 
 /// The kind of faults of which nothing says what they were.
 const UNKNOWN: &str = "unknown";
@@ -71,7 +73,7 @@ pub(super) fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
 fn outcome<'a>(entries: &'a [Entry], kind: &str, page: &str) -> Option<&'a Outcome> {
     let is_it = |entry: &&Entry| {
         entry.record.workload == latency::WORKLOAD
-            && (entry.parameter("kind"), entry.parameter("page")) == (kind, page)
+            && (entry.value(parameter::KIND), entry.value(parameter::PAGE)) == (kind, page)
     };
     entries.iter().find(is_it).map(|entry| &entry.record.outcome)
 }

@@ -15,7 +15,7 @@ use super::{WORKLOAD, cell, priced::Walks};
 use crate::{
     Entry, Quantity, Time, Unit,
     cases::is_parallel,
-    clock_of, cpu, elapsed,
+    clock_of, cpu, elapsed, parameter,
     views::{latency, throughput},
 };
 
@@ -59,15 +59,15 @@ impl Prices {
                 && is_plain(entry)
             {
                 let release = throughput::release_per_page(entry);
-                let page = entry.parameter("page").to_owned();
+                let page = entry.value(parameter::PAGE).to_owned();
                 release.map(|release| prices.releases.entry(page).or_insert(release));
             }
             match entry.record.workload.as_str() {
                 latency::WORKLOAD => {
-                    let key = (entry.parameter("kind"), entry.parameter("page"));
+                    let key = (entry.value(parameter::KIND), entry.value(parameter::PAGE));
                     let key = (key.0.to_owned(), key.1.to_owned());
                     if let Some(price) = price(measured)
-                        && entry.parameter("caches") == "cold"
+                        && entry.value(parameter::CACHES) == "cold"
                     {
                         let cold = [price.fault.high, pushed_out(measured).unwrap_or(0.0)];
                         prices.cold.entry(key).or_insert(cold);
@@ -78,8 +78,8 @@ impl Prices {
                 }
                 WORKLOAD => prices.see(measured),
                 throughput::WORKLOAD
-                    if entry.parameter("populate") == "madvise-populate"
-                        && entry.parameter("page") == "4k"
+                    if entry.value(parameter::POPULATE) == "madvise-populate"
+                        && entry.value(parameter::PAGE) == "4k"
                         && !is_parallel(entry.case()) =>
                 {
                     let at = elapsed(throughput::ARM, throughput::FAULT_IN);
@@ -90,8 +90,8 @@ impl Prices {
                     prices.populate = prices.populate.or(net.or(all));
                 }
                 throughput::WORKLOAD if is_crowd(entry) => {
-                    let key = (entry.parameter("kind"), entry.parameter("page"));
-                    let threads = entry.parameter("threads").parse().unwrap_or(1);
+                    let key = (entry.value(parameter::KIND), entry.value(parameter::PAGE));
+                    let threads = entry.value(parameter::THREADS).parse().unwrap_or(1);
                     // Threads that wait for each other in a fault spin, and time on the CPU does
                     // not count what else runs on the machine.
                     if let Some(each) =
@@ -165,12 +165,12 @@ impl Prices {
 
 /// Whether a throughput case is one of those that say what crowding adds.
 fn is_crowd(entry: &Entry) -> bool {
-    ["touch", ""].contains(&entry.parameter("populate")) && is_plain(entry)
+    ["touch", ""].contains(&entry.value(parameter::POPULATE)) && is_plain(entry)
 }
 
 /// Whether its memory comes and goes as that of any program.
 fn is_plain(entry: &Entry) -> bool {
-    let is = |name: &str, value: &str| [value, ""].contains(&entry.parameter(name));
+    let is = |name: &str, value: &str| [value, ""].contains(&entry.value(name));
     is("processes", "1")
         && is("beside", "none")
         && is("pressure", "none")

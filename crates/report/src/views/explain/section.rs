@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     At, Block, Cell, Entry, Grid, Key, Lanes, Quantity, Run, Section, Table, Time, Tone, Unit,
-    chart::Row, elapsed, group_thousands, hue, numbers,
+    chart::Row, elapsed, group_thousands, hue, numbers, parameter,
 };
 
 /// Call sites and mappings that a table shows.
@@ -28,16 +28,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("explain", "What faults cost this program");
     for entry in mine {
         section.blocks.push(Block::Heading(title(entry)));
-        section.blocks.extend(entry.notes());
+        section.all(entry.notes());
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
-            section.blocks.extend(blocks(entries, entry, measured, &prices));
+            section.all(blocks(entries, entry, measured, &prices));
         }
     }
     Some(section)
 }
 
 pub(super) fn title(entry: &Entry) -> String {
-    match (entry.case().get("program"), entry.case().get("pid")) {
+    match (entry.case().get(parameter::PROGRAM), entry.case().get(parameter::PID)) {
         (Some(program), _) => program.to_owned(),
         (None, Some(pid)) => format!("process {pid}"),
         (None, None) => entry.case().to_string(),
@@ -114,7 +114,7 @@ fn signal_name(signal: u64) -> String {
 
 /// The sentences that it comes to.
 fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
-    let counter = |name: &str| measured.counters.get(name).copied();
+    let counter = |name: &str| measured.counter(name);
     let of = |time, series| entry.numbers.get(At { arm: ARM, series, time }, "p50");
     let shown = |time| of(time, "watched").map(Quantity::display).unwrap_or_default();
     let mut text =

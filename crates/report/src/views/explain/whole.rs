@@ -71,7 +71,5 @@ impl Whole {
 
 /// A cell of the row of a size, by the name of its column; runs of earlier versions lack some.
 pub(super) fn cell_of(table: &Table, size: u64, column: &str) -> Option<f64> {
-    let row = table.rows.iter().find(|row| row.first().copied() == i64::try_from(size).ok())?;
-    let index = table.columns.iter().position(|known| known.name == column)?;
-    Some(*row.get(index)? as f64)
+    Some(table.cell_of(size.cast_signed(), column)? as f64)
 }

@@ -7,31 +7,29 @@
 use pagelab_record::vocabulary::counter;
 
 use super::{
-    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, charts, display_gb, display_mib,
-    mine, number, withheld,
+    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, arms, charts, display_gb, display_mib, mine,
+    number, over_wb, withheld,
 };
 use crate::{
-    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, Unit, all_rows,
+    Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows,
     cases::test_of,
     columns, elapsed, group_thousands,
     limits::{OF_CLEAR, OF_READ, OVER, over_cell},
-    parameters,
+    parameter, parameters,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.
 const NAMED: [&str; 6] = ["store", "fence", "verify", "load", "sum", "fence-word"];
-/// Where the memory lies: what a type implies, so that types are compared across it.
-const PLACE: [&str; 3] = ["type", "frames", "leaf"];
 
 /// The table of bandwidth cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, BANDWIDTH);
     mine.first()?;
     let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
-    section.blocks.extend(charts::bandwidth(run));
+    section.all(charts::bandwidth(run));
     let mut shown = columns(&mine, &["type", "test"]);
     shown.retain(|name| !NAMED.contains(&name.as_str()));
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let said: Vec<String> = shown.iter().cloned().chain(NAMED.map(str::to_owned)).collect();
     let mut text = all_rows(&mine, &said);
     if let Some(clear) = run.limits.clear() {
@@ -45,8 +43,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          clear limit, loads over the read limit. What a cache holds can exceed it: above 105 % it \
          is no share.",
     );
-    section.blocks.push(Block::Text(text));
-    section.blocks.extend(withheld(&mine));
+    section.add(text);
+    section.all(withheld(&mine));
     Some(section)
 }
 
@@ -84,7 +82,8 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("a round", 5, |(entry, arm)| Cell::of(number(entry, arm, TEST, "round")).quiet())
         .number("of C", 2, |(entry, arm)| Cell::spread(share(entry).filter(|_| arm != TWIN)))
         .number("× WB", 2, |(entry, arm)| {
-            over_wb(entry, arm, entries).map(|ratio| format!("{:.3}", ratio.value))
+            over_wb(entry, [arm, TEST, "bandwidth"], entries)
+                .map(|ratio| format!("{:.3}", ratio.value))
         })
         .number("of limit", 3, |(entry, arm)| of_limit(entry, arm))
         .number("wrong words", 5, |(entry, arm)| wrong_words(entry, arm))
@@ -98,15 +97,15 @@ fn said(entry: &Entry, name: &str, first: bool) -> Cell {
     match name {
         "test" => {
             let mut test = test_of(entry.case());
-            if entry.parameter("sum") == "accumulated" {
+            if entry.value(parameter::SUM) == "accumulated" {
                 test.push_str(", sums go on");
             }
-            if entry.parameter("fence-word") == "overlap" {
+            if entry.value(parameter::FENCE_WORD) == "overlap" {
                 test.push_str(", overlap");
             }
             Cell::toned(test, tone)
         }
-        "type" => Cell::toned(parameters::display(name, entry.parameter(name)), tone),
+        "type" => Cell::toned(parameters::display(name, entry.value(name)), tone),
         _ => Cell::maybe(entry.case().get(name).map(Into::into)).quiet(),
     }
 }
@@ -127,19 +126,4 @@ fn wrong_words(entry: &Entry, arm: &str) -> Cell {
         Cell::toned(group_thousands(wrong as f64), tone)
     });
     wrong.unwrap_or_else(Cell::none)
-}
-
-/// The rate over that of the same test in WB memory.
-fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
-    // Rounds are bounded for slow types: a round is what is compared.
-    let ignored = [&PLACE[..], &["iterations"]].concat();
-    let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
-    if entry.parameter("type") == TYPES[0] {
-        return None;
-    }
-    let wb = entries
-        .iter()
-        .filter(|other| other.parameter("type") == TYPES[0] && rest(other) == rest(entry));
-    let mut rates = wb.filter_map(|other| number(other, arm, TEST, "bandwidth"));
-    number(entry, arm, TEST, "bandwidth")?.over(rates.next()?, Unit::Ratio)
 }

@@ -5,7 +5,7 @@
 
 use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, mine, number};
 use crate::{
-    Block, Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue,
+    Block, Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue, parameter,
     parameters::display_type,
 };
 
@@ -14,7 +14,7 @@ pub(super) fn bandwidth(run: &Run) -> Option<Block> {
     let of = |entries: &[Entry], memory_type: &str, test: &str, arm: &str| {
         let mine = mine(entries, BANDWIDTH);
         let mut rates = mine.iter().filter_map(|entry| {
-            let same = entry.parameter("type") == memory_type && test_of(entry.case()) == test;
+            let same = entry.value(parameter::TYPE) == memory_type && test_of(entry.case()) == test;
             same.then(|| entry.numbers.get(elapsed(arm, TEST), "bandwidth")).flatten()
         });
         rates.next()
@@ -51,7 +51,7 @@ pub(super) fn latency(run: &Run) -> Option<Block> {
     let mut keys: Vec<Key> = Vec::new();
     for entry in mine.iter().filter(|entry| entry.is_valid()) {
         let (memory_type, flushed) =
-            (entry.parameter("type"), entry.parameter("state") == "flushed");
+            (entry.value(parameter::TYPE), entry.value(parameter::STATE) == "flushed");
         let name = display_type(memory_type);
         let label = if flushed { format!("{name}, flushed") } else { name };
         if labels.contains(&label) {

@@ -3,31 +3,27 @@
 //! The one idea: arms are operations, so a row is an operation of a case, as a distribution; the
 //! same operation on WB memory stands beside it, of other processes.
 
-use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
+use super::{LATENCY, OP, arms, charts, mine, number, over_wb, withheld};
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
-    elapsed, headline,
-    parameters::{self, display_type},
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, all_rows, columns, elapsed,
+    headline, parameter, parameters::display_type,
 };
-
-/// What differs between types without being compared.
-const PLACE: [&str; 4] = ["type", "frames", "leaf", "samples"];
 
 /// The table of latency cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, LATENCY);
     mine.first()?;
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
-    section.blocks.extend(charts::latency(run));
+    section.all(charts::latency(run));
     let shown = columns(&mine, &["type"]);
-    section.blocks.push(Block::Table(table(&mine, &shown)));
-    section.blocks.push(Block::Text(format!(
+    section.add(table(&mine, &shown));
+    section.add(format!(
         "{}The median empty timer pair is subtracted. A store ends when it has been \
          issued, a store with a fence when the fence has completed. × WB: the median over that of \
          the same operation on WB memory whose lines are in the cache.",
         all_rows(&mine, &shown)
-    )));
-    section.blocks.extend(withheld(&mine));
+    ));
+    section.all(withheld(&mine));
     Some(section)
 }
 
@@ -57,7 +53,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("max", 4, move |row| of(row, "max"))
         .number("mean", 8, move |row| Cell::of(of(row, "mean")).quiet())
         .number("× WB", 1, |(entry, arm, _)| {
-            over_wb(entry, arm, entries).map(|ratio| format!("{:.2}", ratio.value))
+            over_wb(entry, [arm, OP, "p50"], entries).map(|ratio| format!("{:.2}", ratio.value))
         })
         .number("proc×rep", 9, |(entry, arm, _)| entry.counts(elapsed(arm, OP)))
         .words(
@@ -74,7 +70,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let Some(arm) = mine.iter().find_map(|entry| arms(entry, "op").into_iter().next()) else {
         return Vec::new();
     };
-    let known = mine.iter().filter_map(|e| Some((e.parameter("type"), number(e, arm, OP, "p50")?)));
+    let known =
+        mine.iter().filter_map(|e| Some((e.value(parameter::TYPE), number(e, arm, OP, "p50")?)));
     let mut known: Vec<(&str, Quantity)> = known.collect();
     known.dedup_by_key(|(memory_type, _)| *memory_type);
     let Some(((first, median), others)) = known.split_first() else { return Vec::new() };
@@ -82,19 +79,4 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         |(other, q): &(&str, Quantity)| Some(format!("{} {}", display_type(other), q.display()));
     let label = format!("median of one {arm}, {} memory", display_type(first));
     vec![headline(*median, label, &others.iter().map(other).collect::<Vec<_>>())]
-}
-
-/// The median over that of the same operation on cached WB memory.
-fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
-    let ignored = [&PLACE[..], &["state"]].concat();
-    let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
-    let hot = |entry: &Entry| {
-        entry.parameter("type") == TYPES[0] && entry.parameter("state") != "flushed"
-    };
-    if hot(entry) {
-        return None;
-    }
-    let wb = entries.iter().filter(|other| hot(other) && rest(other) == rest(entry));
-    let mut medians = wb.filter_map(|other| number(other, arm, OP, "p50"));
-    number(entry, arm, OP, "p50")?.over(medians.next()?, Unit::Ratio)
 }

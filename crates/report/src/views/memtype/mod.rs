@@ -22,7 +22,8 @@ use crate::{
     group_thousands, grouped,
     limits::{OF_READ, add_share},
     numbers::Number,
-    parameters::display_type,
+    parameter,
+    parameters::{self, display_type},
     ratio,
 };
 pub(crate) use {
@@ -31,24 +32,13 @@ pub(crate) use {
     order::{headlines as order_headlines, section as order_section},
 };
 
-/// The arm that rates come from.
-pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
 /// The arm of the same loop in C.
 use pagelab_record::vocabulary::arm::TWIN;
-/// Start to the fences after everything.
-pub(crate) use pagelab_record::vocabulary::series::COMPLETION;
-/// Start to the last store issued.
-pub(crate) use pagelab_record::vocabulary::series::ISSUE;
-/// The series of `memtype/latency`.
-pub(crate) use pagelab_record::vocabulary::series::OP;
-/// Start to the end that the test names.
-pub(crate) use pagelab_record::vocabulary::series::TEST;
-/// Rates of stores and loads.
-pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_BANDWIDTH as BANDWIDTH;
-/// One load, store or fence.
-pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_LATENCY as LATENCY;
-/// Two CPUs and what one sees of the other.
-pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_ORDER as ORDER;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::OURS as ARM, series::COMPLETION, series::ISSUE, series::OP, series::TEST,
+    workload::MEMTYPE_BANDWIDTH as BANDWIDTH, workload::MEMTYPE_LATENCY as LATENCY,
+    workload::MEMTYPE_ORDER as ORDER,
+};
 /// Memory types, in the order of memcachetest.
 pub(crate) const TYPES: [&str; 4] = ["wb", "uc", "wc", "wt"];
 /// The tests that have names, in the order of memcachetest's source.
@@ -80,7 +70,7 @@ fn arms<'a>(entry: &'a Entry, list: &str) -> Vec<&'a str> {
     let Some(measured) = entry.measured() else { return Vec::new() };
     let has = |arm: &&str| measured.series.iter().any(|series| series.arm == *arm);
     let ran = measured.series.iter().map(|series| series.arm.as_str());
-    distinct(entry.parameter(list).split(',').filter(has).chain(ran))
+    distinct(entry.value(list).split(',').filter(has).chain(ran))
 }
 
 /// Adds what a bandwidth case implies by itself: the time of a round, and the share of C.
@@ -111,7 +101,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
 /// Adds what it implies beside the limits: stores against clearing, loads against reading.
 pub(crate) fn derive_shares(case: &Case, _: &Measured, limits: &Limits, numbers: &mut Numbers) {
     // A limit is one thread's, and of ordinary memory.
-    if case.get("threads").is_some_and(|threads| threads != "1") {
+    if case.get(parameter::THREADS).is_some_and(|threads| threads != "1") {
         return;
     }
     let of = |numbers: &Numbers, series| numbers.get(elapsed(ARM, series), "bandwidth");
@@ -147,9 +137,26 @@ fn mine<'a>(entries: &'a [Entry], workload: &str) -> Vec<&'a Entry> {
     let ran = entries.iter().filter(|e| e.record.workload == workload && e.has_row());
     let mut mine: Vec<&Entry> = ran.collect();
     mine.sort_by_key(|entry| {
-        (type_rank(entry.parameter("type")), test_rank(&test_of(entry.case())))
+        (type_rank(entry.value(parameter::TYPE)), test_rank(&test_of(entry.case())))
     });
     mine
+}
+
+/// A number over that of the same case in WB memory, which is in the cache where a case says so.
+fn over_wb(entry: &Entry, of: [&str; 3], entries: &[&Entry]) -> Option<Quantity> {
+    // What differs between types without being compared: rounds are bounded for slow ones.
+    const FOLLOW: [&str; 6] = ["type", "frames", "leaf", "samples", "state", "iterations"];
+    let rest = |entry: &Entry| parameters::without(entry.case(), &FOLLOW);
+    let is_base = |entry: &Entry| {
+        entry.value(parameter::TYPE) == TYPES[0] && entry.value(parameter::STATE) != "flushed"
+    };
+    if is_base(entry) {
+        return None;
+    }
+    let [arm, series, statistic] = of;
+    let wb = entries.iter().filter(|other| is_base(other) && rest(other) == rest(entry));
+    let mut numbers = wb.filter_map(|other| number(other, arm, series, statistic));
+    number(entry, arm, series, statistic)?.over(numbers.next()?, Unit::Ratio)
 }
 
 /// Why numbers are withheld. Claims that fail alike are said once, with the cases that they spoil:
@@ -160,7 +167,7 @@ fn withheld(entries: &[&Entry]) -> Vec<Block> {
             BANDWIDTH => test_of(entry.case()),
             _ => String::new(),
         };
-        format!("{} {test}", display_type(entry.parameter("type"))).trim_end().to_owned()
+        format!("{} {test}", display_type(entry.value(parameter::TYPE))).trim_end().to_owned()
     };
     let invalid = entries.iter().filter(|entry| entry.standing == Standing::Invalid);
     let told = grouped(invalid.flat_map(|entry| {
@@ -194,8 +201,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 fn leading(entries: &[Entry]) -> Option<Headline> {
     let rate = |memory_type: &str| {
         let mine = mine(entries, BANDWIDTH).into_iter();
-        let mut mine =
-            mine.filter(|e| e.parameter("type") == memory_type && test_of(e.case()) == TESTS[0]);
+        let mut mine = mine
+            .filter(|e| e.value(parameter::TYPE) == memory_type && test_of(e.case()) == TESTS[0]);
         mine.find_map(|e| Some((e, e.numbers.get(elapsed(ARM, TEST), "bandwidth")?)))
     };
     let (memory_type, (entry, rate_of_it)) =
@@ -211,7 +218,7 @@ fn leading(entries: &[Entry]) -> Option<Headline> {
         label: format!(
             "stores to {} memory, {}",
             display_type(memory_type),
-            units::parse_bytes(entry.parameter("size"))
+            units::parse_bytes(entry.value(parameter::SIZE))
                 .map_or_else(|_| String::new(), |size| units::display_bytes(size as f64))
         ),
         detail: interval.into_iter().chain(others).collect::<Vec<_>>().join(" · "),

@@ -11,7 +11,7 @@ use pagelab_record::{
 
 use super::{ORDER, mine, withheld};
 use crate::{
-    Block, Cell, Column, Entry, Grid, Headline, Run, Section, Standing, Tone, all_rows, columns,
+    Cell, Column, Entry, Grid, Headline, Run, Section, Standing, Tone, all_rows, columns,
     group_thousands, numbers,
 };
 
@@ -91,16 +91,15 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         .words("verdict", 0, |(entry, count)| verdict(entry, *count))
         .words("witness", 0, |(entry, _)| entry.proof())
         .table(mine.iter().map(|entry| (*entry, count(entry).unwrap_or_default())));
-    let mut section =
-        Section::new("memtype-order", "Memory types: order of stores").with(Block::Table(table));
-    section.blocks.push(Block::Text(format!(
+    let mut section = Section::new("memtype-order", "Memory types: order of stores").with(table);
+    section.add(format!(
         "{}One CPU stores data, then the fence of the row, then a flag; another CPU loads the \
          flag, then the data. Observed: it saw the new flag. A reordering: the data was still old. \
          In a million: of those observed. Where the processor manual allows a reordering, seeing \
          none proves nothing.",
         all_rows(&mine, &shown)
-    )));
-    section.blocks.extend(withheld(&mine));
+    ));
+    section.all(withheld(&mine));
     Some(section)
 }
 

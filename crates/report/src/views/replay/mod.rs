@@ -18,17 +18,14 @@ use pagelab_record::{
 use crate::{
     At, Block, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time,
     Tone, Unit, all_rows, clock_of, columns, cpu, distinct, elapsed, group_thousands, headline,
-    name_of, parameters,
+    name_of, parameter, parameters,
     ratio::{self, TIE},
     tally, titles,
 };
 
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::REPLAY as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{arm::NOOP, workload::REPLAY as WORKLOAD};
 /// The series of a whole replay.
 pub(crate) const REPLAY: &str = series::REPLAY;
-/// The floor: it decodes and forgets.
-pub(crate) use pagelab_record::vocabulary::arm::NOOP;
 /// fast-mem's best configuration, by its two names.
 const BASES: [&str; 2] = ["base", "paged-cache-32-neg/safe"];
 /// The kernel's split of the CPU time.
@@ -43,7 +40,8 @@ const MIB: f64 = 1_048_576.0;
 
 /// The arms of a case, in the order that was asked for.
 pub(crate) fn arms<'a>(case: &'a Case, measured: &'a Measured) -> Vec<&'a str> {
-    let asked = case.get("backend").unwrap_or_default().split(',').filter(|arm| !arm.is_empty());
+    let asked =
+        case.get(parameter::BACKEND).unwrap_or_default().split(',').filter(|arm| !arm.is_empty());
     distinct(asked.chain(measured.series.iter().map(|series| series.arm.as_str())))
 }
 
@@ -95,16 +93,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();
     let titles = titles(&compared, &[]);
     let drawn = compared.iter().zip(&titles);
-    section.blocks.extend(drawn.filter_map(|(entry, title)| charts::backends(entry, title)));
+    section.all(drawn.filter_map(|(entry, title)| charts::backends(entry, title)));
     for (entry, title) in compared.into_iter().zip(titles) {
         section.blocks.push(Block::Heading(title));
-        section.blocks.push(Block::Text(conditions(&[entry])));
-        section.blocks.push(Block::Table(table(entry)));
-        section.blocks.extend(beside::text(entry).map(Block::Text));
-        section.blocks.extend(notes(entry));
+        section.add(conditions(&[entry]));
+        section.add(table(entry));
+        section.all(beside::text(entry));
+        section.all(notes(entry));
     }
-    section.blocks.extend(readers::blocks(&mine));
-    section.blocks.push(Block::Text(format!(
+    section.all(readers::blocks(&mine));
+    section.add(format!(
         "CPU: time of the thread for one operation, decoding included. × noop, × base: CPU time \
          over that of the arm, process by process; base is fast-mem's best configuration, a cache \
          of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
@@ -113,7 +111,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          every load; noop forgets, so its digest differs. Page cache: look-ups that the pages in \
          front of the map answered, counted in a replay that is not timed.",
         TIE * 100.0
-    )));
+    ));
     Some(section)
 }
 
@@ -235,13 +233,13 @@ fn leading(entries: &[Entry]) -> Option<Headline> {
     // From memory, and of a trace that does not stay on one page: that one compares little.
     let (entry, (arm, each)) = timed.min_by_key(|(entry, (arm, _))| {
         let is_fib = name_of(entry.case()) == "fib";
-        (arm != beside::OURS, is_fib, entry.parameter("reader") != readers::MEMORY)
+        (arm != beside::OURS, is_fib, entry.value(parameter::READER) != readers::MEMORY)
     })?;
     let against = |statistic, name| {
         of(entry, &arm, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
     };
     let rate = entry.numbers.get(elapsed(&arm, REPLAY), "ops_per_second");
-    let trace = parameters::display_trace(entry.parameter("trace"));
+    let trace = parameters::display_trace(entry.value(parameter::TRACE));
     Some(headline(
         each,
         format!("CPU time of an operation of {trace} in {arm}"),

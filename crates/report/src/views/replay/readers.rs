@@ -8,7 +8,8 @@ use pagelab_record::{units::display_number, vocabulary::series};
 
 use super::{AGAINST, REPLAY, SPLIT, against, arms, conditions, count, notes, proof};
 use crate::{
-    Block, Cell, Entry, Grid, Quantity, Table, Unit, cpu, elapsed, parameters, tally, titles,
+    Block, Cell, Entry, Grid, Quantity, Table, Unit, cpu, elapsed, parameter, parameters, tally,
+    titles,
 };
 
 /// The parameters that tell readers apart.
@@ -45,8 +46,9 @@ pub(super) fn blocks(all: &[&Entry]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let firsts: Vec<&Entry> = groups.iter().map(|group| group[0]).collect();
     for (mut group, title) in groups.into_iter().zip(titles(&firsts, &READ)) {
-        let place = |entry: &&Entry| ORDER.iter().position(|r| *r == entry.parameter("reader"));
-        group.sort_by_key(|entry| (place(entry), entry.parameter("cache") == "cold"));
+        let place =
+            |entry: &&Entry| ORDER.iter().position(|r| *r == entry.value(parameter::READER));
+        group.sort_by_key(|entry| (place(entry), entry.value(parameter::CACHE) == "cold"));
         blocks.push(Block::Heading(format!("{title}, by reader")));
         blocks.push(Block::Text(conditions(&group)));
         blocks.push(Block::Table(table(&group, all)));
@@ -69,8 +71,8 @@ fn table(group: &[&Entry], all: &[&Entry]) -> Table {
     let counted = |(entry, arm): &Row<'_>, what| count(entry, arm, what);
     let rows = group.iter().flat_map(|entry| arms(entry).into_iter().map(|arm| (*entry, arm)));
     Grid::<Row<'_>>::new()
-        .words("reader", 0, |(entry, _)| entry.parameter("reader").to_owned())
-        .words("cache", 5, |(entry, _)| entry.parameter("cache").to_owned())
+        .words("reader", 0, |(entry, _)| entry.value(parameter::READER).to_owned())
+        .words("cache", 5, |(entry, _)| entry.value(parameter::CACHE).to_owned())
         .only_if(several, |grid| grid.words("arm", 0, |(_, arm)| arm.clone()))
         .number("file to digest", 0, |(entry, arm)| {
             Cell::of(entry.numbers.get(elapsed(arm, REPLAY), "total")).strong()
@@ -103,7 +105,7 @@ fn from_memory(entry: &Entry, arm: &str, all: &[&Entry]) -> Option<Quantity> {
     let ignored = [&READ[..], &["rounds"]].concat();
     let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
     let like = |other: &&&Entry| {
-        other.parameter("reader") == MEMORY && rest(other) == rest(entry) && other.is_valid()
+        other.value(parameter::READER) == MEMORY && rest(other) == rest(entry) && other.is_valid()
     };
     let mut found = all.iter().filter(like).collect::<Vec<_>>();
     found.sort_by_key(|other| !is_same(other, entry));
@@ -111,7 +113,7 @@ fn from_memory(entry: &Entry, arm: &str, all: &[&Entry]) -> Option<Quantity> {
 }
 
 fn over_memory((entry, arm): &Row<'_>, each: Option<Quantity>, all: &[&Entry]) -> Option<Quantity> {
-    match entry.parameter("reader") {
+    match entry.value(parameter::READER) {
         MEMORY => each.map(|_| Quantity::exact(1.0, Unit::Ratio)),
         _ => each?.over(from_memory(entry, arm, all)?, Unit::Ratio),
     }

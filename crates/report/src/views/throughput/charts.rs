@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use super::{ARM, FAULT_IN, WORKLOAD};
 use crate::{
-    Axis, Block, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue,
+    Axis, Block, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue, parameter,
     parameters::{self, FOLLOW_PAGE},
 };
 
@@ -16,7 +16,7 @@ pub(super) fn bandwidth(run: &Run) -> Option<Block> {
     let of = |entry: &Entry| entry.numbers.get(elapsed(ARM, FAULT_IN), "bandwidth");
     let mine = run.entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
     let mine: Vec<(&Entry, Quantity)> = mine.filter_map(|e| Some((e, of(e)?))).collect();
-    let mut pages: Vec<&str> = mine.iter().map(|(entry, _)| entry.parameter("page")).collect();
+    let mut pages: Vec<&str> = mine.iter().map(|(entry, _)| entry.value(parameter::PAGE)).collect();
     pages.sort_by_key(|page| parameters::page_rank(page));
     pages.dedup();
     if pages.len() < 2 {
@@ -30,7 +30,7 @@ pub(super) fn bandwidth(run: &Run) -> Option<Block> {
     let points = |key: &_| {
         let same = mine.iter().filter(|(entry, _)| group(entry) == *key);
         let at = |page: &str| pages.iter().position(|known| *known == page).unwrap_or(0) as f64;
-        let mut points: Vec<_> = same.map(|(e, q)| (at(e.parameter("page")), *q)).collect();
+        let mut points: Vec<_> = same.map(|(e, q)| (at(e.value(parameter::PAGE)), *q)).collect();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         points
     };

@@ -17,40 +17,31 @@ use pagelab_record::{
 };
 
 use crate::{
-    At, Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Time,
-    Tone, Unit, all_rows, base_cases,
+    At, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Time, Tone,
+    Unit, all_rows, base_cases,
     cases::{is_parallel, touches_fault},
     clock_of, columns, cpu, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     numbers::summed,
-    parameters, ratio,
+    parameter, parameters, ratio,
     views::workers::ALONE,
 };
 
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::THROUGHPUT as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::OURS as ARM, series::COLD, series::TOUCH_COLD, workload::THROUGHPUT as WORKLOAD,
+};
 /// The name of map, populate and touch taken together.
 pub(crate) const FAULT_IN: &str = "fault-in";
-/// The arm that the headline comes from.
-pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
-/// The arm of the minimal C loop.
-use pagelab_record::vocabulary::arm::TWIN;
-/// How the names of series end whose memory the host may have had to back first.
-pub(crate) use pagelab_record::vocabulary::series::COLD;
-/// The touches among them; a repetition has these, `touch`, or a share of both.
-pub(crate) use pagelab_record::vocabulary::series::TOUCH_COLD;
+use pagelab_record::vocabulary::{arm::TWIN, series::CYCLE};
 /// The arms that are other tools' loops, and the numbers that say how ours compares.
 const PEERS: [(&str, &str, &str); 2] = [
     (arm::PAGE_FAULT1, "ratio_to_page_fault1", "vs page_fault1"),
     (arm::PFT, "ratio_to_pft", "vs pft"),
 ];
-/// A series of one loop: map, touch and release of a worker, one after the other.
-use pagelab_record::vocabulary::series::CYCLE;
 
 /// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
 pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
-    let faults =
-        measured.counters.get(counter::FAULTS_PER_REPETITION).copied().unwrap_or_default() as f64;
+    let faults = measured.counter(counter::FAULTS_PER_REPETITION).unwrap_or_default() as f64;
     for arm in [ARM, TWIN, PEERS[0].0, PEERS[1].0, ALONE] {
         for time in [Time::Elapsed, Time::Cpu] {
             let Some(clock) = clock_of(&measured.series, TOUCH, arm, time) else { continue };
@@ -68,7 +59,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
                 continue;
             }
             // Other kinds find memory prepared, off the clock: touching it provides none.
-            if case.get("kind").is_some_and(|kind| kind != "write") {
+            if case.get(parameter::KIND).is_some_and(|kind| kind != "write") {
                 continue;
             }
             let whole = summed(&measured.series, &[MAP, POPULATE], TOUCH, arm, clock);
@@ -78,7 +69,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             };
             let total = Quantity::of(&per_touch, Unit::Ns).times(ops as f64, Unit::Ns);
             numbers.add(at, "p50", Some(total));
-            if let Some(page) = case.get("page").and_then(parameters::page_bytes) {
+            if let Some(page) = case.get(parameter::PAGE).and_then(parameters::page_bytes) {
                 let pages = bytes as f64 / page as f64;
                 let per_page = (pages > 0.0).then(|| total.times(1.0 / pages, Unit::Ns));
                 numbers.add(at, "per_page", per_page);
@@ -103,7 +94,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             numbers.add(At { arm: ARM, series: TOUCH, time }, statistic, ratio);
         }
         // Threads of ours share one mapping, those of page_fault1 do not: their cycles differ.
-        if case.get("threads").is_none_or(|threads| threads == "1") {
+        if case.get(parameter::THREADS).is_none_or(|threads| threads == "1") {
             let ratio = ratio_of_cycles(series, clock);
             numbers.add(At { arm: ARM, series: CYCLE, time }, PEERS[0].1, ratio);
         }
@@ -129,7 +120,7 @@ fn cold_page(case: &Case, measured: &Measured) -> Option<Quantity> {
     let calls = [format!("map{COLD}"), format!("populate{COLD}")];
     let whole = summed(series, &[&calls[0], &calls[1]], TOUCH_COLD, ARM, clock);
     let per_touch = Samples::of(&whole, TOUCH_COLD, ARM, clock).estimate(0.5)?;
-    let page = case.get("page").and_then(parameters::page_bytes)?;
+    let page = case.get(parameter::PAGE).and_then(parameters::page_bytes)?;
     let touches_per_page = ops as f64 * page as f64 / bytes.max(1) as f64;
     Some(Quantity::of(&per_touch, Unit::Ns).times(touches_per_page, Unit::Ns))
 }
@@ -176,9 +167,10 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
     let (best, most) = candidates.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
     let base = base_cases(entries, WORKLOAD, (at, OF_CLEAR)).into_iter().next();
     let base = base.filter(|(entry, _)| entry.case() != best.case());
-    let against =
-        base.map(|(entry, share)| format!("{} pages {}", entry.parameter("page"), share.display()));
-    let label = format!("of the clear limit with {} pages", best.parameter("page"));
+    let against = base.map(|(entry, share)| {
+        format!("{} pages {}", entry.value(parameter::PAGE), share.display())
+    });
+    let label = format!("of the clear limit with {} pages", best.value(parameter::PAGE));
     Some(Headline { tone: Tone::Plain, ..headline(most, label, &[against]) })
 }
 
@@ -186,9 +178,9 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("throughput", "Fault throughput");
-    section.blocks.extend(charts::bandwidth(run));
+    section.all(charts::bandwidth(run));
     let shown = columns(&mine, &["page", "backing", "populate"]);
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let mut said = all_rows(&mine, &shown);
     said.push_str(
         "Per fault: the time of all touches over the faults, so page tables and interruptions are \
@@ -203,9 +195,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
              had handed free memory back to it; it is in no other column.",
         );
     }
-    section.blocks.push(Block::Text(said.trim_end().to_owned()));
-    section.blocks.extend(over_limit(&mine).map(Block::Note));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    section.add(said.trim_end().to_owned());
+    section.all(over_limit(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -241,7 +233,7 @@ pub(crate) fn release_per_page(entry: &Entry) -> Option<Quantity> {
     let release = entry.numbers.get(elapsed(ARM, RELEASE), "p50")?;
     let series = entry.measured()?.series.iter().find(|s| s.name == RELEASE && s.arm == ARM)?;
     let (_, bytes) = lap(&entry.measured()?.series, ARM, series.clock)?;
-    let page = parameters::page_bytes(entry.parameter("page"))? as f64;
+    let page = parameters::page_bytes(entry.value(parameter::PAGE))? as f64;
     let pages = bytes as f64 / page;
     (pages > 0.0).then(|| release.times(series.ops as f64 / pages, Unit::Ns))
 }

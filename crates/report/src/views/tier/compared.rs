@@ -26,20 +26,19 @@ pub(crate) fn compared_section(run: &Run) -> Option<Section> {
         .collect();
     with.first()?;
     let mut section = Section::new("compared", "Published beside simulated");
-    section.blocks.push(Block::Text(
+    section.add(
         "Published times are a machine's, ours a model's. identity: the model was given this \
          number; fitted: a constant was chosen so that it comes out; predicted: neither, so it is \
          the test. σ: the difference in standard deviations of the published mean, as far as the \
-         model's own chance explains any."
-            .to_owned(),
-    ));
+         model's own chance explains any.",
+    );
     for (entry, rows) in &with {
         section.blocks.push(Block::Heading(title(entry.case())));
-        section.blocks.push(Block::Table(table(rows)));
-        section.blocks.push(Block::Text(freedom(entry, rows)));
-        section.blocks.extend(order(rows).map(Block::Text));
-        section.blocks.extend(rows.iter().filter_map(remark).map(Block::Note));
-        section.blocks.extend(constants(entry).map(Block::Table));
+        section.add(table(rows));
+        section.add(freedom(entry, rows));
+        section.all(order(rows));
+        section.all(rows.iter().filter_map(remark));
+        section.all(constants(entry));
     }
     Some(section)
 }

@@ -16,17 +16,12 @@ use pagelab_record::{Case, Measured, Table};
 pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, distinct, elapsed, headline as make,
-    parameters, tally,
+    parameter, parameters, tally,
 };
 
-/// The policy that moves nothing.
-pub(crate) use pagelab_record::vocabulary::arm::NONE;
-/// The policy that knows the future.
-pub(crate) use pagelab_record::vocabulary::arm::ORACLE;
-/// The series of a whole simulation.
-pub(crate) use pagelab_record::vocabulary::series::RUN;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::SIMULATION as WORKLOAD;
+pub(crate) use pagelab_record::vocabulary::{
+    arm::NONE, arm::ORACLE, series::RUN, workload::SIMULATION as WORKLOAD,
+};
 
 /// What is counted of an arm, in the order of the columns: counter, what to call it, and how soon
 /// its column is dropped.
@@ -50,13 +45,12 @@ pub(crate) fn arms(measured: &Measured) -> Vec<&str> {
 
 /// A count of an arm.
 pub(crate) fn count(measured: &Measured, what: &str, arm: &str) -> Option<u64> {
-    measured.counters.get(&format!("{what}/{arm}")).copied()
+    measured.counter(&format!("{what}/{arm}"))
 }
 
 /// A table of an arm.
 pub(crate) fn table<'m>(measured: &'m Measured, what: &str, arm: &str) -> Option<&'m Table> {
-    let name = format!("{what}/{arm}");
-    measured.tables.iter().find(|table| table.name == name)
+    measured.table(&format!("{what}/{arm}"))
 }
 
 /// Adds what the counters and tables of a simulation imply.
@@ -93,7 +87,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
         .map(|entry| {
             let mut rest = parameters::without(entry.case(), &[]);
             rest.0.retain(|_, value| value != "auto");
-            match entry.case().get("scenario").map(parameters::display_scenario) {
+            match entry.case().get(parameter::SCENARIO).map(parameters::display_scenario) {
                 Some(scenario) => rest.with("scenario", scenario),
                 None => rest,
             }
@@ -104,7 +98,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
 
 /// A case as a heading: its scenario, and what was set otherwise.
 pub(crate) fn title(case: &Case) -> String {
-    let scenario = parameters::display_scenario(case.get("scenario").unwrap_or_default());
+    let scenario = parameters::display_scenario(case.get(parameter::SCENARIO).unwrap_or_default());
     let set = case.0.iter().filter(|(name, value)| {
         !matches!(name.as_str(), "scenario" | "policy") && *value != "auto"
     });
@@ -116,7 +110,7 @@ pub(crate) fn title(case: &Case) -> String {
 /// own, which would be columns with one cell.
 fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
     let has = |entry: &&&Entry| {
-        entry.parameter("policy") != "auto"
+        entry.value(parameter::POLICY) != "auto"
             && entry.numbers.get(elapsed(ORACLE, RUN), "regret").is_some()
     };
     mine.iter().filter(has).copied().collect()
@@ -178,9 +172,7 @@ fn headline(mine: &[&Entry]) -> Option<Headline> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use pagelab_record::{
-        Clock, Column, Data, Host, Nature, Outcome, Record, Series, Unit as In, schema,
-    };
+    use pagelab_record::{Clock, Data, Host, Nature, Outcome, Record, Series, Unit as In, schema};
 
     use super::*;
 
@@ -226,14 +218,10 @@ pub(crate) mod tests {
         ] {
             counters.insert(name.to_owned(), value);
         }
-        let column = |name: &str| Column { name: name.to_owned(), unit: String::new() };
-        let names = ["t", "node0", "node1", "promoted", "demoted", "wasted"];
-        let shares = Table {
-            name: "shares/pghot".to_owned(),
-            columns: names.map(column).to_vec(),
-            rows: vec![vec![0, 0, 400, 0, 0, 0], vec![30, 190, 210, 200, 10, 50]],
-        };
-        let tables = vec![shares];
+        let columns =
+            ["t", "node0", "node1", "promoted", "demoted", "wasted"].map(|name| (name, ""));
+        let rows = [[0_i64, 0, 400, 0, 0, 0], [30, 190, 210, 200, 10, 50]];
+        let tables = vec![Table::new("shares/pghot", columns, rows)];
         let mut record = record(Measured { series, counters, tables, ..Measured::default() });
         record.case = record.case.with("generator", generator).with("policy", "all");
         crate::views::entry(&record)

@@ -7,32 +7,30 @@ use pagelab_record::units;
 
 use super::{COUNTS, RUN, WORKLOAD, arms, charts, count, policies, title, titles, with_regret};
 use crate::{
-    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, elapsed,
-    group_thousands, tally,
+    Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, elapsed, group_thousands, tally,
 };
 
 /// What every simulation of a run came to.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
-    let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
+    let mut section = Section::new("tier", "Tiering, simulated").with(
         "Times and counts are a model's. Regret is the time above that of the oracle, which knows \
          the expected accesses, starts from the best placement without a move, and pays for the \
          later ones. A promotion is wasted when its page is not used often enough to pay for the \
-         move before it leaves again or the run ends."
-            .to_owned(),
-    ));
+         move before it leaves again or the run ends.",
+    );
     if let Some(heat) = heat(&mine) {
         section.blocks.push(Block::Heading("Regret against the oracle".to_owned()));
-        section.blocks.push(Block::Table(heat));
+        section.add(heat);
     }
     for entry in mine {
         section.blocks.push(Block::Heading(title(entry.case())));
-        section.blocks.push(Block::Table(arms_table(entry)));
-        section.blocks.extend(hot(entry));
+        section.add(arms_table(entry));
+        section.all(hot(entry));
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
-            section.blocks.extend(charts::blocks(measured));
+            section.all(charts::blocks(measured));
         }
-        section.blocks.extend(entry.notes());
+        section.all(entry.notes());
     }
     Some(section)
 }
@@ -41,34 +39,24 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn arms_table(entry: &Entry) -> Table {
     let names = entry.measured().map(arms).unwrap_or_default();
     let of = |arm: &str, what: &str| entry.numbers.get(tally(arm, what), "count");
+    let timed = |arm: &str, statistic| entry.numbers.get(elapsed(arm, RUN), statistic);
     // What no arm did is no column.
     let did =
         |what: &str| names.iter().any(|arm| of(arm, what).is_some_and(|count| count.value > 0.0));
-    let counted: Vec<_> = COUNTS.into_iter().filter(|(what, ..)| did(what)).collect();
-    let mut columns = vec![Column::words("arm")];
-    columns.extend(["time", "× none", "regret"].map(Column::number));
-    columns.push(Column::number("fast accesses").rank(1));
-    columns.extend(counted.iter().map(|(_, word, rank)| Column::number(word).rank(*rank)));
-    columns.push(Column::words("witness"));
-    let row = |arm: &&str| {
-        let timed = |statistic| entry.numbers.get(elapsed(arm, RUN), statistic);
-        let fast = entry.numbers.get(tally(arm, "fast_accesses"), "share");
-        let mut row = vec![
-            Cell::from(*arm),
-            Cell::of(timed("p50")).strong(),
-            Cell::of(timed("ratio_to_none")),
-            regret(timed("regret")),
-            Cell::maybe(fast.map(|q| format!("{:.1} %", q.value * 100.0))),
-        ];
-        row.extend(
-            counted
-                .iter()
-                .map(|(what, ..)| Cell::maybe(of(arm, what).map(|count| counted_as(what, count)))),
-        );
-        row.push(entry.proof());
-        row
-    };
-    Table::of(columns, names.iter().map(row).collect())
+    let grid = Grid::<&str>::new()
+        .words("arm", 0, |arm| *arm)
+        .number("time", 0, |arm| Cell::of(timed(arm, "p50")).strong())
+        .number("× none", 0, |arm| timed(arm, "ratio_to_none"))
+        .number("regret", 0, |arm| regret(timed(arm, "regret")))
+        .number("fast accesses", 1, |arm| {
+            let fast = entry.numbers.get(tally(arm, "fast_accesses"), "share");
+            fast.map(|q| format!("{:.1} %", q.value * 100.0))
+        });
+    let counted = COUNTS.into_iter().filter(|(what, ..)| did(what));
+    let grid = counted.fold(grid, |grid, (what, word, rank)| {
+        grid.number(word, rank, move |arm| of(arm, what).map(|count| counted_as(what, count)))
+    });
+    grid.words("witness", 0, |_| entry.proof()).told(names.iter().copied())
 }
 
 /// What the map and the daemon of pghot did, where an arm has them.
@@ -133,16 +121,11 @@ fn heat(mine: &[&Entry]) -> Option<Table> {
     if with.len() < 2 {
         return None;
     }
-    let mut columns = vec![Column::words("workload")];
-    let policies = policies(&with);
-    columns.extend(policies.iter().map(|policy| Column::number(policy)));
-    let row = |(entry, label): (&&Entry, String)| {
-        let mut row = vec![Cell::from(label)];
-        row.extend(
-            policies.iter().map(|policy| regret(entry.numbers.get(elapsed(policy, RUN), "regret"))),
-        );
-        row
-    };
-    let labels = titles(&with);
-    Some(Table { columns, rows: with.iter().zip(labels).map(row).collect() })
+    let grid = Grid::<(&&Entry, String)>::new().words("workload", 0, |(_, label)| label.clone());
+    let grid = policies(&with).into_iter().fold(grid, |grid, policy| {
+        grid.number(policy, 0, move |(entry, _)| {
+            regret(entry.numbers.get(elapsed(policy, RUN), "regret"))
+        })
+    });
+    Some(grid.table(with.iter().zip(titles(&with))))
 }

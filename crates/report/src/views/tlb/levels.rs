@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     At, Cell, Entry, Grid, Quantity, Table, Tone, Unit, group_thousands, headline::whole,
-    parameters,
+    parameter, parameters,
 };
 use pagelab_record::vocabulary::table::TLBS;
 
@@ -47,7 +47,7 @@ struct Known {
 
 /// The knees of a page size.
 pub(super) fn of(group: &[&Entry]) -> Vec<Level> {
-    let page = group[0].parameter("page").to_owned();
+    let page = group[0].value(parameter::PAGE).to_owned();
     let tlbs: Vec<Known> = group.iter().find_map(|entry| tlbs(entry)).unwrap_or_default();
     let translation = knees(&curve(group, OUR_LOADS, EXTRA, |entry| pages(entry) as f64));
     let mut levels = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn of(group: &[&Entry]) -> Vec<Level> {
             |known| known.name.clone(),
         );
         let said = known.map(|known| known.said.clone());
-        let page = format!("{} too", group[0].parameter("against"));
+        let page = format!("{} too", group[0].value(parameter::AGAINST));
         levels.push(Level { page, name, knee, counts: "lines", said });
     }
     levels
@@ -101,8 +101,8 @@ fn near<'k>(knee: &Knee, known: &'k [Known]) -> Option<&'k Known> {
 
 /// What the processor says of its TLBs for the page size of a case; `None` where it says nothing.
 fn tlbs(entry: &Entry) -> Option<Vec<Known>> {
-    let page = parameters::page_bytes(entry.parameter("page"))?;
-    let table = entry.measured()?.tables.iter().find(|table| table.name == TLBS)?;
+    let page = parameters::page_bytes(entry.value(parameter::PAGE))?;
+    let table = entry.measured()?.table(TLBS)?;
     let known = |row: &Vec<i64>| match row[..] {
         [bytes, level, entries] if u64::try_from(bytes) == Ok(page) => Some(Known {
             name: if level == 1 { "L1 dTLB".to_owned() } else { format!("L{level} TLB") },

@@ -11,8 +11,8 @@ use pagelab_record::{Case, Measured, translation, units};
 
 use self::levels::Level;
 use crate::{
-    At, Axis, Block, Cell, Curve, Entry, Grid, Headline, Mark, Numbers, Plane, Quantity, Run,
-    Scale, Section, Table, Tone, Unit, all_rows, columns, elapsed, headline::whole, hue,
+    At, Axis, Cell, Curve, Entry, Grid, Headline, Mark, Numbers, Plane, Quantity, Run, Scale,
+    Section, Table, Tone, Unit, all_rows, columns, elapsed, headline::whole, hue, parameter,
     parameters,
 };
 use pagelab_record::vocabulary::{
@@ -39,19 +39,20 @@ const OUR_LOADS: At<'static> = elapsed(OURS, LOAD);
 const OTHER_LOADS: At<'static> = elapsed(AGAINST, LOAD);
 
 fn size(entry: &Entry) -> u64 {
-    units::parse_bytes(entry.parameter("size")).unwrap_or(0)
+    units::parse_bytes(entry.value(parameter::SIZE)).unwrap_or(0)
 }
 
 /// Pages that the chain goes through.
 fn pages(entry: &Entry) -> u64 {
-    parameters::page_bytes(entry.parameter("page")).map_or(0, |page| size(entry).div_ceil(page))
+    parameters::page_bytes(entry.value(parameter::PAGE))
+        .map_or(0, |page| size(entry).div_ceil(page))
 }
 
 /// The records by page size, then by memory.
 fn mine(run: &Run) -> Vec<&Entry> {
     let mut mine = run.rows(WORKLOAD);
     let rank = |entry: &Entry| {
-        let page = |name| parameters::page_rank(entry.parameter(name));
+        let page = |name| parameters::page_rank(entry.value(name));
         (page("page"), page("against"), size(entry))
     };
     mine.sort_by_key(|entry| rank(entry));
@@ -60,7 +61,7 @@ fn mine(run: &Run) -> Vec<&Entry> {
 
 /// Those of one page size and of what it stands against.
 fn groups<'e>(mine: &[&'e Entry]) -> Vec<Vec<&'e Entry>> {
-    let pair = |entry: &'e Entry| (entry.parameter("page"), entry.parameter("against"));
+    let pair = |entry: &'e Entry| (entry.value(parameter::PAGE), entry.value(parameter::AGAINST));
     mine.chunk_by(|a, b| pair(a) == pair(b)).map(<[_]>::to_vec).collect()
 }
 
@@ -70,28 +71,28 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     mine.first()?;
     let groups = groups(&mine);
     let mut section = Section::new("tlb", "Translation: loads by memory and page size");
-    section.blocks.extend(plane(&groups).map(Block::Plane));
+    section.all(plane(&groups));
     let mut shown = columns(&mine, &["page"]);
     shown.retain(|name| !["size", "page", "against"].contains(&name.as_str()));
-    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.add(table(&mine, &shown));
     let named = [shown, ["size", "page", "against"].map(str::to_owned).to_vec()].concat();
-    section.blocks.push(Block::Text(format!(
+    section.add(format!(
         "{}A load of a chain, each waiting for the one before it: one line in each 4 KiB, each \
          loaded again after all others. Beside: the same lines in the same order over larger \
          pages, in the same process; the data caches do the same for both. More: what the smaller \
          pages add, repetition by repetition, which is translation.",
         all_rows(&mine, &named)
-    )));
+    ));
     let levels: Vec<Level> = groups.iter().flat_map(|group| levels::of(group)).collect();
     if levels.is_empty() {
         let text = "Knees: no step of these times is beyond its interval.";
-        section.blocks.push(Block::Text(text.to_owned()));
+        section.add(text);
     } else {
-        section.blocks.push(Block::Table(levels::table(&levels)));
-        section.blocks.push(Block::Text(levels::LEGEND.to_owned()));
+        section.add(levels::table(&levels));
+        section.add(levels::LEGEND.to_owned());
     }
-    section.blocks.extend(guest(&mine).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    section.all(guest(&mine));
+    section.all(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
@@ -120,7 +121,7 @@ fn table(mine: &[&Entry], shown: &[String]) -> Table {
         .number("pages", 2, |entry| crate::group_thousands(pages(entry) as f64))
         .number("a load", 0, move |entry| Cell::spread(of(entry, OUR_LOADS, "p50")).strong())
         .words("beside", 3, |entry| {
-            of(entry, OTHER_LOADS, "p50").map(|_| entry.parameter("against").to_owned())
+            of(entry, OTHER_LOADS, "p50").map(|_| entry.value(parameter::AGAINST).to_owned())
         })
         .number("a load there", 1, move |entry| Cell::spread(of(entry, OTHER_LOADS, "p50")))
         .number("more", 0, |entry| {
@@ -146,14 +147,15 @@ fn plane(groups: &[Vec<&Entry>]) -> Option<Plane> {
         group.iter().filter_map(point).collect()
     };
     let mut curves = Vec::new();
-    let mut beside: Vec<&str> = groups.iter().map(|group| group[0].parameter("page")).collect();
+    let mut beside: Vec<&str> =
+        groups.iter().map(|group| group[0].value(parameter::PAGE)).collect();
     for (nth, group) in groups.iter().enumerate() {
         let points = curve(group, OUR_LOADS);
         curves.push(Curve::of(beside[nth].to_owned(), Some(hue(nth)), Mark::Knots, &points));
     }
     // What stands beside another is drawn once, unless it is a case of its own.
     for group in groups {
-        let against = group[0].parameter("against");
+        let against = group[0].value(parameter::AGAINST);
         let points = curve(group, OTHER_LOADS);
         if !beside.contains(&against) && !points.is_empty() {
             beside.push(against);
@@ -185,7 +187,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         let priced = |entry: &&Entry| entry.numbers.get(OUR_LOADS, EXTRA).is_some();
         let mut priced: Vec<&Entry> = group.iter().copied().filter(priced).collect();
         // Where it can be had at a size that people ask of, else at the largest.
-        priced.sort_by_key(|entry| (entry.parameter("size") == "1g", size(entry)));
+        priced.sort_by_key(|entry| (entry.value(parameter::SIZE) == "1g", size(entry)));
         let entry = priced.last().copied()?;
         let extra = entry.numbers.get(OUR_LOADS, EXTRA)?;
         let is_sure = extra.low > 0.0 && extra.processes > 1;
@@ -196,7 +198,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 
 fn headline_of(entry: &Entry, extra: Quantity) -> Headline {
     let name = |parameter: &str| {
-        let page = entry.parameter(parameter);
+        let page = entry.value(parameter);
         let bytes = parameters::page_bytes(page).map_or_else(|| page.to_owned(), whole);
         if page.starts_with("hugetlb-") { format!("{bytes} hugetlb") } else { bytes }
     };

@@ -9,12 +9,16 @@
 mod charts;
 mod section;
 
-use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
+use pagelab_record::{
+    Case, Measured,
+    units::{self, whole},
+    vocabulary::workload::REPLAY,
+};
 
 pub(crate) use self::section::section;
 use crate::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, group_thousands, name_of,
-    numbers::counted, parameters,
+    numbers::counted, parameter, parameters,
 };
 
 /// The workload that this file reads.
@@ -26,11 +30,11 @@ const BASIS_POINTS: f64 = 10_000.0;
 
 /// What was published of a trace.
 fn published_of<'a>(entry: &Entry, published: &'a [Entry]) -> Vec<&'a Entry> {
-    let shift = entry.parameter("page-shift");
+    let shift = entry.value(parameter::PAGE_SHIFT);
     let mine = |other: &&Entry| {
         other.record.workload == WORKLOAD
             && name_of(other.case()) == name_of(entry.case())
-            && other.case().get("page-shift").is_none_or(|theirs| theirs == shift)
+            && other.case().get(parameter::PAGE_SHIFT).is_none_or(|theirs| theirs == shift)
     };
     published.iter().filter(mine).collect()
 }
@@ -148,7 +152,7 @@ fn caches(measured: &Measured, add: &mut impl FnMut(&str, &'static str, Option<Q
 
 /// The rows of a table that have so many cells.
 fn rows<const N: usize>(measured: &Measured, name: &str) -> Vec<[f64; N]> {
-    let table = measured.tables.iter().find(|table| table.name == name);
+    let table = measured.table(name);
     let rows = table.map(|table| &table.rows[..]).unwrap_or_default();
     let row = |row: &Vec<i64>| -> Option<[f64; N]> {
         let cells: &[i64; N] = row.as_slice().try_into().ok()?;
@@ -175,22 +179,12 @@ fn bucket(from: f64, to: f64) -> String {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the number of a page is whole and below 2^52, or the largest there is"
-)]
 fn page_series(page: f64) -> String {
-    format!("page/{:#x}", page.max(0.0) as u64)
+    format!("page/{:#x}", whole(page))
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "page sizes are powers of two"
-)]
 fn page_size(bytes: f64) -> String {
-    units::format_bytes(bytes.max(0.0) as u64)
+    units::format_bytes(whole(bytes))
 }
 
 /// A share with two digits, as the author prints them.
@@ -220,7 +214,7 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
         value: percent(of(entry, "transition_share")?),
         label: format!(
             "page transitions of {}",
-            parameters::display_trace(entry.parameter("trace"))
+            parameters::display_trace(entry.value(parameter::TRACE))
         ),
         detail: detail.join(" · "),
         tone: Tone::Strong,
@@ -242,7 +236,7 @@ mod tests {
 
     fn of(trace: &str, series: &str, statistic: &str) -> Option<f64> {
         let published = published();
-        let mut mine = published.iter().filter(|entry| entry.parameter("trace") == trace);
+        let mut mine = published.iter().filter(|entry| entry.value("trace") == trace);
         mine.find_map(|e| e.numbers.get(counted(series), statistic)).map(|q| q.value)
     }
 

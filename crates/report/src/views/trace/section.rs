@@ -11,7 +11,7 @@ use pagelab_record::units;
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
     Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, distinct,
-    group_thousands, numbers::counted, titles,
+    group_thousands, numbers::counted, parameter, titles,
 };
 
 /// Pages of the list that a table shows; the JSON has all.
@@ -84,13 +84,13 @@ fn points((here, there): (Quantity, Quantity)) -> String {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("trace-stats", "Trace statistics");
-    section.blocks.extend(super::charts::blocks(run));
+    section.all(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
         let traced = Traced { entry, published: published_of(entry, &run.published) };
         section.blocks.push(Block::Heading(title));
-        section.blocks.push(Block::Text(conditions(&traced)));
+        section.add(conditions(&traced));
         if !entry.is_valid() {
-            section.blocks.extend(entry.notes());
+            section.all(entry.notes());
             continue;
         }
         let tables = [
@@ -101,7 +101,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
             miss_ratio(&traced),
             reach(&traced),
         ];
-        section.blocks.extend(tables.into_iter().flatten().map(Block::Table));
+        section.all(tables.into_iter().flatten());
     }
     let said = "Shares of reads and writes by width are of all reads and of all writes; runs are \
                 stretches of operations on one page; a reuse distance counts the operations since \
@@ -109,7 +109,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
                 nothing was written to yet; a direct-mapped cache puts page p into slot p mod N, \
                 and a conflict is a miss on a slot that is not empty. Apart: in points of a \
                 hundred.";
-    Some(section.with(Block::Text(said.to_owned())))
+    Some(section.with(said))
 }
 
 fn conditions(traced: &Traced<'_>) -> String {
@@ -226,7 +226,8 @@ fn top_pages(traced: &Traced<'_>) -> Option<Table> {
 fn miss_ratio(traced: &Traced<'_>) -> Option<Table> {
     let sizes = traced.names("lru/");
     let last = *sizes.last()?;
-    let page = traced.entry.parameter("page-shift").parse().map_or(4096.0, |s: i32| 2f64.powi(s));
+    let page =
+        traced.entry.value(parameter::PAGE_SHIFT).parse().map_or(4096.0, |s: i32| 2f64.powi(s));
     let sampled = traced.number(WHOLE, "sampled_one_in").filter(|one_in| one_in.value > 1.0);
     let heading = match sampled {
         Some(one_in) => format!("pages, LRU, one in {:.0} sampled", one_in.value),

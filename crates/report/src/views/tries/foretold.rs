@@ -10,7 +10,9 @@ use pagelab_record::{Clock, Outcome, asked::Asked, units::display_ns, vocabulary
 use serde_json::{Value, json};
 
 use super::{Row, Tried, took::Took};
-use crate::{Block, Cell, Entry, Grid, Note, Quantity, Run, Table, Tone, Unit, views::explain};
+use crate::{
+    Block, Cell, Entry, Grid, Note, Quantity, Run, Table, Tone, Unit, parameter, views::explain,
+};
 
 /// So far from the prediction, as a share of the time in faults, is as good as predicted.
 const NEAR: f64 = 0.15;
@@ -159,7 +161,7 @@ impl Foretold {
 /// The variant that was watched before the rounds; earlier versions watched base pages.
 pub(super) fn watched(aside: &[Entry]) -> &'static str {
     let is_it = |entry: &&Entry| entry.record.workload == explain::WORKLOAD;
-    let rung = aside.iter().find(is_it).map_or("", |entry| entry.parameter("rung"));
+    let rung = aside.iter().find(is_it).map_or("", |entry| entry.value(parameter::RUNG));
     if rung == tried::AS_SET_UP { tried::AS_SET_UP } else { tried::PLAIN }
 }
 

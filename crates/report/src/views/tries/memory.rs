@@ -6,7 +6,7 @@
 use pagelab_record::{Clock, units::display_bytes, vocabulary::tried};
 
 use super::{Row, Tried, took::Took};
-use crate::{Block, Cell, Column, Table, Tone};
+use crate::{Block, Cell, Column, Grid, Tone};
 
 /// The page of a variant that brings base pages.
 const BASE: u64 = 4096;
@@ -44,38 +44,29 @@ pub(super) fn mappings(tried: &Tried<'_>) -> Vec<Block> {
     let Some((_, best)) = tried.answers().first().copied() else { return Vec::new() };
     let of = |row: &Row<'_>, name: &str, at: usize| -> Option<f64> {
         let measured = row.entry.measured()?;
-        let table = measured.tables.iter().find(|table| table.name == name)?;
+        let table = measured.table(name)?;
         Some(*table.rows.first()?.get(at)? as f64)
     };
     let Some(measured) = best.entry.measured() else { return Vec::new() };
     let names = measured.tables.iter().filter(|table| table.name.starts_with(tried::MAPPING));
-    let mut rows: Vec<(f64, Vec<Cell>)> = Vec::new();
-    for table in names {
-        let held = of(best, &table.name, 1).unwrap_or(0.0);
-        let plain = tried.named(tried.base()).and_then(|plain| of(plain, &table.name, 1));
-        let name = table.name.strip_prefix(tried::MAPPING).unwrap_or_default();
-        let more = plain.map(|plain| display_bytes((held - plain).max(0.0)));
-        let cells = vec![
-            Cell::from(name.to_owned()),
-            Cell::from(display_bytes(held)),
-            Cell::maybe(more),
-            Cell::maybe(of(best, &table.name, 2).map(display_bytes)),
-        ];
-        rows.push((held, cells));
-    }
+    let mut rows: Vec<_> =
+        names.map(|table| (table, of(best, &table.name, 1).unwrap_or(0.0))).collect();
     if rows.is_empty() {
         return Vec::new();
     }
-    rows.sort_by(|one, other| other.0.total_cmp(&one.0));
+    rows.sort_by(|one, other| other.1.total_cmp(&one.1));
     rows.truncate(MAPPINGS);
-    let columns = vec![
-        Column::words("mapping").explains(),
-        Column::number("held"),
-        Column::number(&format!("more than {}", tried.base())),
-        Column::number("in large pages"),
-    ];
+    let plain = |name: &str| of(tried.named(tried.base())?, name, 1);
+    let name = |name: &str| name.strip_prefix(tried::MAPPING).unwrap_or_default().to_owned();
+    let table = Grid::<(&pagelab_record::Table, f64)>::new()
+        .with(Column::words("mapping").explains(), |(table, _)| name(&table.name))
+        .number("held", 0, |(_, held)| display_bytes(*held))
+        .number(&format!("more than {}", tried.base()), 0, |(table, held)| {
+            plain(&table.name).map(|plain| display_bytes((held - plain).max(0.0)))
+        })
+        .number("in large pages", 0, |(table, _)| of(best, &table.name, 2).map(display_bytes))
+        .told(rows);
     let heading =
         format!("Where {} holds memory, at the look that saw most in large pages", best.rung.name);
-    let rows = rows.into_iter().map(|(_, cells)| cells).collect();
-    vec![Block::Heading(heading), Block::Table(Table::of(columns, rows))]
+    vec![Block::Heading(heading), Block::Table(table)]
 }

@@ -33,7 +33,7 @@ pub(crate) use self::{
     builds::exceeded, foretold::Foretold, json::value, section::section, units::Fitted,
 };
 use self::{took::Took, verdict::Conclusion};
-use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
+use crate::{Entry, Headline, Quantity, Run, Tone, Unit, parameter};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
 
 /// One rung beside another.
@@ -173,7 +173,7 @@ impl<'r> Tried<'r> {
         let delta = f64::from(asked.delta_ppm) / 1e6;
         let entry = |name: &str| {
             let is_mine = |entry: &&Entry| {
-                entry.record.workload == WORKLOAD && entry.parameter("rung") == name
+                entry.record.workload == WORKLOAD && entry.value(parameter::RUNG) == name
             };
             run.entries.iter().find(is_mine)
         };
@@ -210,13 +210,13 @@ impl<'r> Tried<'r> {
             let Some(base) = self.named(base).map(|row| row.entry).filter(|e| e.is_valid()) else {
                 continue;
             };
-            let name = base.parameter("rung");
+            let name = base.value(parameter::RUNG);
             let [is_base, is_now] = [self.base() == name, name == tried::AS_SET_UP];
             let (pid, is_cpu) = (self.pid, self.usual_base() == name);
             let is_watched = self.watched == name;
             let mut family = Vec::new();
             for (at, row) in self.rows.iter_mut().enumerate() {
-                let is_other = row.entry.parameter("rung") != name;
+                let is_other = row.entry.value(parameter::RUNG) != name;
                 if !row.entry.is_valid() || !is_other || !row.took.is_compared() {
                     continue;
                 }

@@ -15,8 +15,8 @@ use super::{
     verdict::{Candidate, Conclusion},
 };
 use crate::{
-    At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
-    group_thousands,
+    At, Block, Cell, Grid, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
+    group_thousands, parameter,
 };
 
 /// What was tried of a run, where something was.
@@ -24,38 +24,38 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let tried = Tried::of(run)?;
     let first = tried.rows.first()?;
     let what = if tried.builds { "Builds of" } else { "Larger pages for" };
-    let title = format!("{what} {}", first.entry.parameter("program"));
+    let title = format!("{what} {}", first.entry.value(parameter::PROGRAM));
     let mut section = Section::new("try", &title);
     for row in &tried.rows {
-        section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
+        section.all(row.entry.notes().filter(|_| !row.entry.is_valid()));
     }
     let ran: Vec<&str> = tried.ran().map(|row| row.rung.name.as_str()).collect();
     if ran.is_empty() {
         let text = "No run of it came to its end on any rung: there is nothing to compare.";
-        section.blocks.push(Block::Text(text.to_owned()));
+        section.add(text);
         return Some(section);
     }
     if tried.builds {
-        section.blocks.extend(builds::answers(&tried));
+        section.all(builds::answers(&tried));
     } else if ran.contains(&tried::AS_SET_UP) {
-        section.blocks.extend(answers(&tried));
-        section.blocks.extend(untried(&tried));
+        section.all(answers(&tried));
+        section.all(untried(&tried));
     } else {
-        section.blocks.push(Block::Text(format!(
+        section.add(format!(
             "As it is set up it does not come to its end here; it does on these rungs: {}.",
             ran.join(", ")
-        )));
+        ));
     }
-    section.blocks.extend(beside::caveat(&tried));
-    section.blocks.extend(drawings(&tried));
-    section.blocks.push(Block::Table(ladder(&tried)));
-    section.blocks.push(Block::Text(legend(&tried)));
-    section.blocks.extend(units::blocks(run));
-    section.blocks.extend(foretold::blocks(run));
-    section.blocks.extend(broken_up(&tried).or_else(|| warmed(&tried)));
-    section.blocks.extend(untaken(&tried));
-    section.blocks.extend(memory::mappings(&tried));
-    section.blocks.extend(output(&tried));
+    section.all(beside::caveat(&tried));
+    section.all(drawings(&tried));
+    section.add(ladder(&tried));
+    section.add(legend(&tried));
+    section.all(units::blocks(run));
+    section.all(foretold::blocks(run));
+    section.all(broken_up(&tried).or_else(|| warmed(&tried)));
+    section.all(untaken(&tried));
+    section.all(memory::mappings(&tried));
+    section.all(output(&tried));
     Some(section)
 }
 
@@ -199,65 +199,39 @@ fn drawings(tried: &Tried<'_>) -> Vec<Block> {
 }
 
 fn ladder(tried: &Tried<'_>) -> Table {
-    let mut columns = vec![Column::words("rung")];
-    columns.extend(tried.goals.iter().enumerate().map(|(nth, goal)| {
-        // What does not decide is the first to make room.
-        Column::number(&goal.name).rank(if nth == 0 { 0 } else { 5 })
-    }));
-    columns.extend([Column::number(&format!("beside {}", tried.base())), Column::words("verdict")]);
-    // What the sentences above the table say.
-    columns.extend(is_second(tried).then(|| Column::number("beside as-set-up").rank(1)));
-    columns.extend([
-        Column::number(&format!("CPU beside {}", tried.usual_base())).rank(3),
-        Column::number("faults").rank(4),
-        Column::number("peak").rank(1),
-        Column::number("mean").rank(6),
-        Column::number("more"),
-        Column::number("in large pages").rank(2),
-    ]);
-    if has_groups(tried) {
-        columns.push(Column::number("peak of its cgroup").rank(2));
-    }
-    Table::of(columns, tried.ran().map(|row| cells(tried, row)).collect())
-}
-
-/// Whether what is set up is not what the variants are compared with first.
-fn is_second(tried: &Tried<'_>) -> bool {
-    tried.base() != tried::AS_SET_UP
-}
-
-/// Whether the program ran in memory cgroups of its own.
-fn has_groups(tried: &Tried<'_>) -> bool {
-    tried.rows.iter().any(|row| row.middle(tried::GROUP_PEAK, Clock::Wall).is_some())
-}
-
-fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
-    let bytes = |value: Option<f64>| Cell::maybe(value.map(display_bytes));
-    let compared = row.took.is_compared();
-    let shown =
-        |ratio: Option<Ratio>| Cell::spread(ratio.filter(|_| compared).map(|r| quantity(&r)));
-    let faults = row.middle(tried::MINOR_FAULTS, Clock::Wall);
-    let is_base = row.rung.name == tried.base();
-    let more = tried.more(row, tried.base()).filter(|_| compared && !is_base).map(|more| {
-        let sign = if more < 0.0 { "\u{2212}" } else { "+" };
-        format!("{sign}{}", display_bytes(more.abs()))
+    let bytes = |row: &Row<'_>, name| row.middle(name, Clock::Wall).map(display_bytes);
+    let shown = |row: &Row<'_>, ratio: Option<Ratio>| {
+        Cell::spread(ratio.filter(|_| row.took.is_compared()).map(|ratio| quantity(&ratio)))
+    };
+    let grid =
+        Grid::<&Row<'_>>::new().words("rung", 0, |row| Cell::from(row.rung.name.clone()).strong());
+    // What does not decide is the first to make room.
+    let grid = tried.goals.iter().enumerate().fold(grid, |grid, (nth, goal)| {
+        grid.number(&goal.name, if nth == 0 { 0 } else { 5 }, move |row| value(row, goal))
     });
-    let mut cells = vec![Cell::from(row.rung.name.clone()).strong()];
-    cells.extend(tried.goals.iter().map(|goal| value(row, goal)));
-    cells.extend([shown(row.plain.map(|plain| plain.ratio)), verdict(tried, row)]);
-    cells.extend(is_second(tried).then(|| shown(row.screened)));
-    cells.extend([
-        shown(row.cpu),
-        Cell::maybe(faults.map(group_thousands)),
-        bytes(row.middle(tried::PEAK, Clock::Wall)),
-        bytes(row.middle(tried::MEAN, Clock::Wall)),
-        Cell::maybe(more),
-        memory::cell(row),
-    ]);
-    if has_groups(tried) {
-        cells.push(bytes(row.middle(tried::GROUP_PEAK, Clock::Wall)));
-    }
-    cells
+    let (is_second, groups) = (tried.base() != tried::AS_SET_UP, tried::GROUP_PEAK);
+    let has_groups = tried.rows.iter().any(|row| bytes(row, groups).is_some());
+    grid.number(&format!("beside {}", tried.base()), 0, move |row| {
+        shown(row, row.plain.map(|plain| plain.ratio))
+    })
+    .words("verdict", 0, |row| verdict(tried, row))
+    // What the sentences above the table say.
+    .only_if(is_second, |grid| {
+        grid.number("beside as-set-up", 1, move |row| shown(row, row.screened))
+    })
+    .number(&format!("CPU beside {}", tried.usual_base()), 3, move |row| shown(row, row.cpu))
+    .number("faults", 4, |row| row.middle(tried::MINOR_FAULTS, Clock::Wall).map(group_thousands))
+    .number("peak", 1, move |row| bytes(row, tried::PEAK))
+    .number("mean", 6, move |row| bytes(row, tried::MEAN))
+    .number("more", 0, |row| {
+        let is_told = row.took.is_compared() && row.rung.name != tried.base();
+        let more = tried.more(row, tried.base()).filter(|_| is_told)?;
+        let sign = if more < 0.0 { "\u{2212}" } else { "+" };
+        Some(format!("{sign}{}", display_bytes(more.abs())))
+    })
+    .number("in large pages", 2, |row| memory::cell(row))
+    .only_if(has_groups, |grid| grid.number("peak of its cgroup", 2, move |row| bytes(row, groups)))
+    .told(tried.ran())
 }
 
 /// The median of a time, or of what clients said.

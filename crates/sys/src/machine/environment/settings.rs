@@ -6,6 +6,7 @@ use super::{Own, boot_parameter, by_pool, map_of, on_or_off};
 use crate::machine::{
     Topology, Tree, format_list,
     frequency::Frequency,
+    proc::{InUse, in_use},
     topology::{cgroup, memory},
 };
 
@@ -91,14 +92,12 @@ fn governors(tree: &Tree) -> Value {
 
 /// Type and size of every swap device; its use is a volatile fact.
 fn swaps(tree: &Tree) -> Value {
-    let Some(text) = tree.text("proc/swaps") else { return Value::Null };
-    let device = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [path, kind, kilobytes, ..] = words[..] else { return None };
-        let bytes = kilobytes.parse::<u64>().ok()? << 10;
-        Some(json!({ "path": path, "kind": kind, "bytes": bytes }))
-    };
-    text.lines().skip(1).filter_map(device).collect::<Vec<_>>().into()
+    if !tree.path("proc/swaps").exists() {
+        return Value::Null;
+    }
+    let bytes = |one: &InUse| one.size_kib << 10;
+    let device = |one: &InUse| json!({ "path": one.path, "kind": one.kind, "bytes": bytes(one) });
+    in_use(tree).iter().map(device).collect::<Vec<_>>().into()
 }
 
 /// The tightest limit on the way up, in CPUs; `None` when there is none.

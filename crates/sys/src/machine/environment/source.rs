@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{boot_parameter, map_of, meminfo_bytes, on_or_off, switch};
-use crate::machine::Tree;
+use crate::machine::{Tree, proc::counts};
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
 
@@ -95,9 +95,7 @@ fn listed(text: &str, these: &[String]) -> Vec<String> {
 
 fn counters(tree: &Tree, prefix: &str) -> Value {
     let Some(text) = tree.text("proc/vmstat") else { return Value::Null };
-    let counter = |line: &str| {
-        let (name, count) = line.split_once(' ')?;
-        Some((name.strip_prefix(prefix)?.to_owned(), count.parse::<u64>().ok()?.into()))
-    };
-    Value::Object(text.lines().filter_map(counter).collect())
+    let ours =
+        |(name, count): (&str, u64)| Some((name.strip_prefix(prefix)?.to_owned(), count.into()));
+    Value::Object(counts(&text).filter_map(ours).collect())
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Own, by_pool, object};
-use crate::machine::{Topology, Tree, topology::cgroup};
+use crate::machine::{Topology, Tree, proc::zones, topology::cgroup};
 
 /// Blocks of at least this order hold a 2 MiB page of 4 KiB base pages.
 const HUGE_ORDER: usize = 9;
@@ -50,13 +50,9 @@ fn cpu_ticks(tree: &Tree) -> Option<(u64, u64)> {
 fn free_blocks(tree: &Tree) -> Value {
     let Some(text) = tree.text("proc/buddyinfo") else { return Value::Null };
     let mut by_order: Vec<u64> = Vec::new();
-    for line in text.lines() {
-        // `Node 0, zone   Normal   2339   4925 …`
-        let counts = line.split_whitespace().skip(4);
-        for (order, count) in counts.flat_map(str::parse::<u64>).enumerate() {
-            by_order.resize(by_order.len().max(order + 1), 0);
-            by_order[order] += count;
-        }
+    for (order, count) in zones(&text).flat_map(|zone| zone.blocks().enumerate()) {
+        by_order.resize(by_order.len().max(order + 1), 0);
+        by_order[order] += count;
     }
     let huge = by_order.iter().enumerate().skip(HUGE_ORDER);
     Value::Object(huge.map(|(order, count)| (order.to_string(), (*count).into())).collect())

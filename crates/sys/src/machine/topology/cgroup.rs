@@ -7,12 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use procfs::{
-    FromBufRead, ProcessCGroups,
-    process::{MountInfo, MountInfos},
-};
-
 use super::Tree;
+use crate::machine::proc::{Mount, group, groups, mounts};
 
 /// The way from a process's cgroup up to the root of its mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,47 +21,36 @@ pub(crate) struct Group {
 
 /// The group that controls `controller` for this process: v1 if it is mounted there, else v2.
 pub(crate) fn find(tree: &Tree, controller: &str) -> Option<Group> {
-    let ProcessCGroups(groups) = parse(tree, "proc/self/cgroup")?;
-    let MountInfos(mounts) = parse(tree, "proc/self/mountinfo")?;
-    let of_version_1 = groups
-        .iter()
-        .find(|group| group.controllers.iter().any(|name| name == controller))
-        .and_then(|group| {
-            let mount = mounts.iter().find(|mount| {
-                mount.fs_type == "cgroup" && mount.super_options.contains_key(controller)
-            })?;
-            Some(Group { unified: false, path: way_up(tree, mount, &group.pathname) })
-        });
+    let (own, mounted) = (tree.text("proc/self/cgroup")?, tree.text("proc/self/mountinfo")?);
+    let of_version_1 = groups(&own).find(|group| group.controls(controller)).and_then(|group| {
+        let mount = mounts(&mounted).find(|one| one.kind == "cgroup" && one.has(controller))?;
+        Some(Group { unified: false, path: way_up(tree, &mount, group.path) })
+    });
     of_version_1.or_else(|| {
-        let group = groups.iter().find(|group| group.hierarchy == 0)?;
-        let mount = mounts.iter().find(|mount| mount.fs_type == "cgroup2")?;
-        Some(Group { unified: true, path: way_up(tree, mount, &group.pathname) })
+        let (group, mut mounts) = (group(&own)?, mounts(&mounted));
+        let mount = mounts.find(|mount| mount.kind == "cgroup2")?;
+        Some(Group { unified: true, path: way_up(tree, &mount, group.path) })
     })
 }
 
 /// The path of this process in its memory hierarchy, as the host names it.
 pub(crate) fn own_path(tree: &Tree) -> Option<String> {
-    let ProcessCGroups(groups) = parse(tree, "proc/self/cgroup")?;
-    let memory = groups.iter().find(|group| group.controllers.iter().any(|name| name == "memory"));
-    let group = memory.or_else(|| groups.iter().find(|group| group.hierarchy == 0))?;
-    Some(group.pathname.clone())
-}
-
-fn parse<T: FromBufRead>(tree: &Tree, path: &str) -> Option<T> {
-    T::from_buf_read(tree.bytes(path)?.as_slice()).ok()
+    let own = tree.text("proc/self/cgroup")?;
+    let memory = groups(&own).find(|group| group.controls("memory"));
+    memory.or_else(|| group(&own)).map(|group| group.path.to_owned())
 }
 
 /// Every directory from the group up to the mount point, both included.
-fn way_up(tree: &Tree, mount: &MountInfo, group: &str) -> Vec<PathBuf> {
+fn way_up(tree: &Tree, mount: &Mount<'_>, group: &str) -> Vec<PathBuf> {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     let below = below.strip_prefix("/").unwrap_or(below);
-    let own = mount.mount_point.join(below);
+    let own = mount.point.join(below);
     let climbs_out = below.components().any(|part| part.as_os_str() == "..");
     if climbs_out || !tree.path(&own).is_dir() {
-        return vec![mount.mount_point.clone()];
+        return vec![mount.point.clone()];
     }
     own.ancestors()
-        .take_while(|directory| directory.starts_with(&mount.mount_point))
+        .take_while(|directory| directory.starts_with(&mount.point))
         .map(Path::to_owned)
         .collect()
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::parse_list;
-use crate::machine::selected;
+use crate::machine::{proc, selected};
 
 /// A root directory below which `sys` and `proc` are found.
 #[derive(Debug, Clone)]
@@ -82,8 +82,7 @@ impl Tree {
 
     /// The first value of `key` in a file of `key: value` or `key value` lines.
     pub fn field(&self, path: impl AsRef<Path>, key: &str) -> Option<String> {
-        let text = self.text(path)?;
-        text.lines().find_map(|line| value_of(line, key)).map(str::to_owned)
+        proc::field(&self.text(path)?, key).map(str::to_owned)
     }
 
     /// The first number of `key` in such a file, its unit left off.
@@ -110,33 +109,5 @@ impl Tree {
             .collect();
         numbers.sort_unstable();
         numbers
-    }
-}
-
-/// The value in a line that starts with exactly this key.
-fn value_of<'line>(line: &'line str, key: &str) -> Option<&'line str> {
-    let rest = line.trim_start().strip_prefix(key)?;
-    let rest = match rest.trim_start().strip_prefix(':') {
-        Some(value) => value,
-        None if rest.starts_with(char::is_whitespace) => rest,
-        None => return None,
-    };
-    Some(rest.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_matched_whole_and_its_unit_left_off() {
-        let root = tempfile::tempdir().unwrap();
-        let tree = Tree::at(root.path());
-        fs::write(root.path().join("meminfo"), "MemTotalX: 7 kB\nMemTotal:   42 kB\npgfault 9\n")
-            .unwrap();
-        assert_eq!(tree.field_number("meminfo", "MemTotal"), Some(42));
-        assert_eq!(tree.field_number("/meminfo", "pgfault"), Some(9));
-        assert_eq!(tree.field("meminfo", "Mem"), None);
-        assert_eq!(tree.field("nothing", "Mem"), None);
     }
 }

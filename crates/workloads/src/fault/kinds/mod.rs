@@ -51,7 +51,12 @@ pub const KINDS: &[FaultKind] = &[
 
 /// The parameter.
 pub const PARAM: Param = Param::axis("kind", Kind::Choice(NAMES), "write")
+    .asks(ASKING)
     .help("the kind of fault: what memory is like when it is touched");
+
+/// Kinds whose needs depend on no other parameter: those that `doctor` tries.
+pub(super) const ASKING: &[&str] =
+    &["swap", "mkwrite", "file-major", "file-minor", "file-minor-single"];
 
 /// Their names.
 pub const NAMES: &[&str] = &{

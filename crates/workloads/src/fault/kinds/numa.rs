@@ -68,6 +68,7 @@ pub(super) const HINT: FaultKind = FaultKind {
         [Node::Far.needed()].into_iter().chain(settings).collect()
     },
     takes_fresh_memory: false,
+    uses_two_nodes: true,
     // Marking takes far longer than the touches.
     automatic_size_max: 32 << 20,
     waits_s: 0.5,
@@ -143,6 +144,7 @@ pub(super) const MIGRATE: FaultKind = FaultKind {
     },
     needs: |_| vec![Node::Far.needed()],
     takes_fresh_memory: false,
+    uses_two_nodes: true,
     stage: |_, space, _| {
         let node = Node::Far.number().and_then(|node| i32::try_from(node).ok());
         let node = node.ok_or_else(|| Error::Case("there is no second memory node".into()))?;

@@ -17,9 +17,12 @@ use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::{
     Area, SysError,
     counts::Counters,
-    knobs::{InUse, SwapSpace, swap::in_use, zram},
+    knobs::{SwapSpace, zram},
     loops::Access,
-    machine::{Topology, Tree},
+    machine::{
+        Topology, Tree,
+        proc::{InUse, in_use},
+    },
     memory::{Scanner, Swapped, in_core},
     process::Pinned,
 };
@@ -87,6 +90,10 @@ pub(super) const SWAP: FaultKind = FaultKind {
         });
         needs
     },
+    modules: &["zram", "lz4"],
+    // What the zram of every kernel since 6.1 offers: what this one offers is not known there. What
+    // is in a page decides how many instructions unpack it.
+    in_machine: &[("algorithm", "lz4"), ("content", "alike")],
     stage: |asked, space, inputs| {
         let missing = || Error::Case("no swap space was made for this case".to_owned());
         let swap = inputs.swap().cloned().ok_or_else(missing)?;

@@ -9,6 +9,7 @@ use std::{
     sync::LazyLock,
 };
 
+use pagelab_record::Signed;
 use serde::Deserialize;
 
 use super::follow::Folded;
@@ -78,7 +79,7 @@ pub(super) fn sort<'p>(
     let mut found: BTreeMap<String, Found> = BTreeMap::new();
     for (at, sample) in samples {
         let (name, differs) = name_of(mode, sample);
-        let beyond = signed(sample.total.instructions) - signed(mode.total.instructions);
+        let beyond = sample.total.instructions.signed() - mode.total.instructions.signed();
         let (places, all, _) =
             found.entry(name).or_insert_with(|| (Vec::new(), Vec::new(), differs));
         places.push(at);
@@ -101,14 +102,10 @@ pub(super) fn sort<'p>(
     classes
 }
 
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
 /// The class of a sample, and the functions in which it differs from the mode.
 fn name_of(mode: &Folded, sample: &Folded) -> (String, Vec<(String, i64)>) {
     let of = |path: &Folded, name: &String| {
-        path.own.get(name).map_or(0, |counts| signed(counts.instructions))
+        path.own.get(name).map_or(0, |counts| counts.instructions.signed())
     };
     let functions: BTreeSet<&String> = mode.own.keys().chain(sample.own.keys()).collect();
     let differs: Vec<(String, i64)> = functions

@@ -15,12 +15,14 @@ use pagelab_bench::{Error, Plain, digest};
 use pagelab_initrd::Modules;
 use pagelab_sys::{memory::memfd, process::child};
 
+use crate::fault::kinds::KINDS;
+
 use super::{
     debugger::{Debugger, Steps, Target},
     disk::{self, named},
     guest::{COMMAND, ORDERS, Orders},
     initrd,
-    inside::{Inside, MODULES},
+    inside::Inside,
     kernel::Found,
     log::Log,
     monitor::Monitor,
@@ -171,7 +173,8 @@ impl Machine {
     /// all kinds, where the kernel came with them, so that one machine is for all.
     fn modules(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let Some(folder) = &self.kernel.modules else { return Ok(Vec::new()) };
-        let found = Modules::of(folder).and_then(|modules| modules.ordered(MODULES));
+        let all: Vec<&str> = KINDS.iter().flat_map(|kind| kind.modules).copied().collect();
+        let found = Modules::of(folder).and_then(|modules| modules.ordered(&all));
         match found {
             Ok(found) => Ok(found
                 .into_iter()

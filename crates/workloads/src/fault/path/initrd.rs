@@ -10,8 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use elf::{ElfBytes, endian::NativeEndian};
 use pagelab_bench::Error;
 use pagelab_initrd::Archive;
+use pagelab_sys::machine::proc::{self, mappings};
 
 /// The first process.
 const INIT: &str = "/init";
@@ -48,13 +50,12 @@ fn failed(path: &Path, error: &io::Error) -> Error {
 
 /// Shared objects that this process has mapped.
 fn libraries() -> io::Result<BTreeSet<PathBuf>> {
-    let maps = fs::read_to_string("/proc/self/maps")?;
-    Ok(mapped_libraries(&maps))
+    Ok(mapped_libraries(&proc::text("self", "maps")?))
 }
 
 fn mapped_libraries(maps: &str) -> BTreeSet<PathBuf> {
-    let code = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|p| p.contains('x')));
-    let paths = code.filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let code = mappings(maps).filter(|mapping| mapping.may('x') && mapping.name.starts_with('/'));
+    let paths = code.map(|mapping| mapping.path().into_owned());
     paths.filter(|path| path.contains(".so")).map(PathBuf::from).collect()
 }
 
@@ -71,20 +72,11 @@ fn without_symbols(mut elf: Vec<u8>) -> Vec<u8> {
     elf
 }
 
-fn end_of_segments(elf: &[u8]) -> Option<usize> {
-    let number = |at: usize, bytes: usize| -> Option<usize> {
-        let raw = elf.get(at..at.checked_add(bytes)?)?;
-        let value = raw.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
-        usize::try_from(value).ok()
-    };
-    // e_phoff, e_phentsize, e_phnum; of a program header p_offset and p_filesz.
-    let (table, each, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-    let ends = (0..count).map(|index| {
-        let at = table.checked_add(index * each)?;
-        number(at.checked_add(8)?, 8)?.checked_add(number(at.checked_add(32)?, 8)?)
-    });
-    let ends: Option<Vec<usize>> = ends.collect();
-    ends?.into_iter().max().map(|end| end.max(table + each * count))
+fn end_of_segments(bytes: &[u8]) -> Option<usize> {
+    let file = ElfBytes::<NativeEndian>::minimal_parse(bytes).ok()?;
+    let table = file.ehdr.e_phoff + u64::from(file.ehdr.e_phentsize) * u64::from(file.ehdr.e_phnum);
+    let mut ends = file.segments()?.iter().map(|part| part.p_offset.checked_add(part.p_filesz));
+    usize::try_from(ends.try_fold(table, |most, end| Some(most.max(end?)))?).ok()
 }
 
 #[cfg(test)]

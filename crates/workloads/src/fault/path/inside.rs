@@ -9,6 +9,7 @@ use pagelab_record::Case;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{
+    FaultKind,
     kinds::{self, KINDS},
     latency::LATENCY,
     userfaultfd::USERFAULTFD,
@@ -27,15 +28,6 @@ const RESOLVED: &[(&str, [&str; 2])] = &[
 /// Where cases of the machine have their files: on its disk, where there is one.
 pub(super) const FILES: &str = "/var/tmp";
 
-/// Kinds that are about two nodes of memory; the machine of the others has one.
-const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
-
-/// What the kernels of distributions have as modules, of all that kinds need; and those kinds.
-pub(super) const MODULES: &[&str] = &["zram", SWAP_BY];
-const OF_MODULES: [&str; 1] = ["swap"];
-/// How what is swapped is compressed: what the zram of every kernel since 6.1 offers.
-const SWAP_BY: &str = "lz4";
-
 const NAMES: &[&str] = &{
     let mut names = [""; KINDS.len() + RESOLVED.len()];
     let mut at = 0;
@@ -48,6 +40,7 @@ const NAMES: &[&str] = &{
 
 /// The parameter.
 pub(super) const KIND: Param = Param::axis("kind", Kind::Choice(NAMES), "write")
+    .asks(kinds::ASKING)
     .help("what the touch finds, as in fault/latency; or who resolves it, as in fault/userfaultfd");
 
 /// A case of another workload.
@@ -69,10 +62,12 @@ pub(super) struct Parts {
 impl Parts {
     /// Those for a kind.
     pub(super) fn of(kind: &str) -> Self {
+        // What the program resolves itself is about plain memory.
+        let kind = KINDS.iter().find(|row| row.name == kind).unwrap_or(&FaultKind::PLAIN);
         Self {
-            has_two_nodes: OF_TWO_NODES.contains(&kind),
-            has_disk: KINDS.iter().any(|row| row.name == kind && row.uses_dir),
-            has_modules: OF_MODULES.contains(&kind),
+            has_two_nodes: kind.uses_two_nodes,
+            has_disk: kind.uses_dir,
+            has_modules: !kind.modules.is_empty(),
         }
     }
 }
@@ -91,15 +86,11 @@ impl Inside {
             pairs.extend([("handler", *handler), ("op", *op)]);
             &USERFAULTFD
         } else {
+            let row = kinds::kind_of(asked);
             pairs.push(("kind", kind));
-            if kinds::kind_of(asked).uses_dir {
+            pairs.extend(row.in_machine);
+            if row.uses_dir {
                 pairs.push(("dir", FILES));
-            }
-            if kind == "swap" {
-                // What is offered here is not what the machine offers.
-                pairs.push(("algorithm", SWAP_BY));
-                // What is in a page decides how many instructions unpack it.
-                pairs.push(("content", "alike"));
             }
             &LATENCY
         };

@@ -47,7 +47,7 @@ use super::space;
 use crate::needs::Memory;
 
 const PARAMS: &[Param] = &[
-    Param::axis("kernel", Kind::Own(&KERNELS), "6.12").help(
+    Param::axis("kernel", Kind::Own(&KERNELS), "6.12").asks(&["6.12"]).help(
         "the kernel that is booted: one that `cargo xtask vm` fetched, or an image (./bzImage)",
     ),
     inside::KIND,
@@ -203,10 +203,6 @@ struct Booted {
 }
 
 impl Trial for Booted {
-    fn arm(&self) -> &'static str {
-        OURS
-    }
-
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let (mut all, mut target) = (Vec::new(), None);
         let (mut booted, mut unsaved) = (0, None);

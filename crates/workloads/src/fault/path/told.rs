@@ -6,7 +6,7 @@
 
 use pagelab_bench::{Error, Meter, Witness};
 use pagelab_record::{
-    Column, Measured, Outcome, Table, Unit,
+    Measured, Signed, Table, Unit,
     vocabulary::{
         Check,
         arm::OURS,
@@ -85,8 +85,8 @@ impl Told {
                 witness.expect((Check::PathStepped, &claim), stepped, counted);
             }
         }
-        if let Outcome::Measured(inside) = &record.outcome {
-            let counter = |name: &str| inside.counters.get(name).copied().unwrap_or(0);
+        if let Some(inside) = record.measured() {
+            let counter = |name: &str| inside.counter(name).unwrap_or(0);
             let touches = counter("samples_per_repetition") * counter("repetitions");
             witness.expect(Check::PathTouches, touches, *windows);
             hand_on(inside, witness);
@@ -112,22 +112,17 @@ impl Told {
             witness.set(&counter::disturbed(what), *count);
         }
         for (stack, counts) in &mode.stacks {
-            witness.table(Table {
-                name: format!("{STACK}{stack}"),
-                columns: columns(&Counts::NAMES),
-                rows: vec![counts.row().map(signed).to_vec()],
-            });
+            let name = format!("{STACK}{stack}");
+            witness.table(Table::new(name, columns(&Counts::NAMES), [counts.row()]));
         }
         testify_classes(classes, witness);
         let mut sorts = PLACES.to_vec();
         sorts.push("kernel-text");
-        let mut rows: Vec<Vec<i64>> =
-            (0..2).map(|of| places.iter().map(|place| signed(place[of])).collect()).collect();
-        rows[0].push(signed(mode.text_lines));
-        rows[1].push(0);
-        witness.table(Table { name: PLACES_TABLE.to_owned(), columns: columns(&sorts), rows });
-        let release = &self.first.kernel.release;
-        witness.table(Table { name: format!("{KERNEL}{release}"), columns: vec![], rows: vec![] });
+        let rows = [mode.text_lines, 0].into_iter().enumerate();
+        let rows = rows.map(|(of, text)| places.iter().map(move |place| place[of]).chain([text]));
+        witness.table(Table::new(PLACES_TABLE, columns(&sorts), rows));
+        let name = format!("{KERNEL}{}", self.first.kernel.release);
+        witness.table(Table { name, columns: vec![], rows: vec![] });
         self.warn(witness);
     }
 
@@ -155,34 +150,20 @@ fn hand_on(inside: &Measured, witness: &mut Witness) {
     }
 }
 
-fn column(name: &str) -> Column {
-    Column { name: name.to_owned(), unit: "count".to_owned() }
-}
-
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-fn columns(names: &[&str]) -> Vec<Column> {
-    names.iter().map(|name| column(name)).collect()
+fn columns<'n>(names: &'n [&'n str]) -> impl Iterator<Item = (&'n str, &'n str)> {
+    names.iter().map(|name| (*name, "count"))
 }
 
 /// What samples do beside the path that most take.
 fn testify_classes(classes: &[Class], witness: &mut Witness) {
     for class in classes {
         let [least, middle, most] = class.more;
-        let row = vec![signed(class.samples), least, middle, most, signed(class.period)];
-        witness.table(Table {
-            name: format!("{CLASS}{}", class.name),
-            columns: columns(&["samples", "least", "middle", "most", "period"]),
-            rows: vec![row],
-        });
+        let row = [class.samples.signed(), least, middle, most, class.period.signed()];
+        let names = ["samples", "least", "middle", "most", "period"];
+        witness.table(Table::new(format!("{CLASS}{}", class.name), columns(&names), [row]));
         for (function, difference) in &class.differs {
-            witness.table(Table {
-                name: format!("{DIFFERS}{}/{function}", class.name),
-                columns: columns(&["instructions"]),
-                rows: vec![vec![*difference]],
-            });
+            let name = format!("{DIFFERS}{}/{function}", class.name);
+            witness.table(Table::new(name, columns(&["instructions"]), [[*difference]]));
         }
     }
 }

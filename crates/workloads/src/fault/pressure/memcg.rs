@@ -12,10 +12,7 @@
 //! folios are given enough page cache and do not fall back: what is left after the last one that
 //! fits is less than a folio, so that a few base pages later the group would be out of memory.
 
-use std::{
-    fs::{self, File},
-    io,
-};
+use std::{fs::File, io};
 
 use pagelab_bench::{Error, Inputs, Need, Needed, PageSize, Witness};
 use pagelab_record::vocabulary::Check;
@@ -27,6 +24,7 @@ use pagelab_sys::{
         shortage::{scratch_directory, scratch_file},
     },
     knobs::MemoryGroup,
+    machine::Tree,
 };
 
 use super::pieces::{Pieces, Shortage};
@@ -218,14 +216,13 @@ impl Squeezed {
 
 /// Times that a group's limit was hit so far.
 fn hits(group: &MemoryGroup) -> u64 {
-    let file = if group.unified { "memory.events" } else { "memory.failcnt" };
-    let text = fs::read_to_string(group.path.join(file)).unwrap_or_default();
-    let number = if group.unified {
-        text.lines().find_map(|line| line.strip_prefix("max "))
+    let (tree, path) = (Tree::machine(), &group.path);
+    let hits = if group.unified {
+        tree.field_number(path.join("memory.events"), "max")
     } else {
-        Some(text.as_str())
+        tree.number(path.join("memory.failcnt"))
     };
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+    hits.unwrap_or(0)
 }
 
 impl Shortage for Squeezed {

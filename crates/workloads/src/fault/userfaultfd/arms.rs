@@ -87,10 +87,6 @@ impl Faults {
 }
 
 impl Trial for Faults {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
     fn is_first_touch(&self) -> bool {
         matches!(self.setup.choice.way, Way::Copy | Way::ZeroPageWrite)
     }

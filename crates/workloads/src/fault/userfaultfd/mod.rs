@@ -33,19 +33,22 @@ use crate::{
 };
 
 const PARAMS: &[Param] = &[
-    Param::axis("handler", Kind::Choice(Handler::WORDS), "same-cpu").help(
+    Param::axis("handler", Kind::Choice(Handler::WORDS), "same-cpu").asks(&["sigbus"]).help(
         "who resolves: the faulting thread in SIGBUS, a thread on the same or another CPU, \
                the kernel",
     ),
-    Param::axis("op", Kind::Choice(Way::WORDS), "copy").help(
-        "how: UFFDIO_COPY, _ZEROPAGE (at a load or a store), _CONTINUE, _WRITEPROTECT, \
+    Param::axis("op", Kind::Choice(Way::WORDS), "copy")
+        .asks(&["copy", "continue", "wp", "move", "poison"])
+        .help(
+            "how: UFFDIO_COPY, _ZEROPAGE (at a load or a store), _CONTINUE, _WRITEPROTECT, \
                _MOVE, _POISON; wp-async: the kernel",
-    ),
+        ),
     Param::axis("page", Kind::Choice(&["4k", "hugetlb-2m"]), "4k")
         .help("page size: 4k or hugetlb-2m"),
     Param::axis("batch", Kind::Count { max: 512, auto: false }, "1")
         .help("aligned pages that one fault resolves, a power of two"),
     Param::axis("threads", Kind::Count { max: 64, auto: false }, "1")
+        .asks(&["2"])
         .help("threads that fault at once, each in its own part of the memory"),
     Param::axis("uffds", Kind::Choice(&["one", "each"]), "one")
         .help("userfaultfds: one for all faulting threads, or one for each"),

@@ -90,6 +90,7 @@ words! {
 
 const PARAMS: &[Param] = &[
     Param::arms("share", Kind::Choice(Share::WORDS), "0,10,20,30,40,50,60,70,80,90,100")
+        .asks(&["0,100"])
         .help("percent of the pages on the slow node"),
     Param::axis("size", Kind::Size, "64m").help("memory that is accessed"),
     Param::axis("threads", Kind::Count { max: DRAWERS_MAX as u64, auto: true }, "auto")

@@ -26,9 +26,7 @@ words! {
         /// A mapped file, of which there are only loads.
         File = "file",
     }
-}
 
-words! {
     /// What is done against what the case says.
     pub enum Lie {
         /// Nothing.

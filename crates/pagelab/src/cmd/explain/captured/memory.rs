@@ -6,9 +6,10 @@
 //! anew where a page is the first of its 2 MiB, or lies in no mapping that is known. QEMU's own
 //! mappings are in it too, at addresses that the program does not use.
 
-use std::{collections::HashSet, fs, ops::Range};
+use std::{collections::HashSet, ops::Range};
 
 use pagelab_advisor::explain::kind::Place;
+use pagelab_sys::machine::proc;
 
 use crate::capture::BASE;
 
@@ -59,7 +60,7 @@ impl Memory {
         if (is_new || self.at(addr).is_none()) && self.reads < READS_MAX {
             self.reads += 1;
             // Of a program that has just ended, what was known goes on.
-            if let Ok(text) = fs::read_to_string(format!("/proc/{}/maps", self.pid))
+            if let Ok(text) = proc::text(self.pid, "maps")
                 && !text.is_empty()
             {
                 self.mappings = mappings(&text, stack);
@@ -84,7 +85,7 @@ impl Memory {
 /// The mappings of a QEMU by guest addresses; anonymous neighbours are one.
 fn mappings(text: &str, stack: u64) -> Vec<Mapping> {
     let mut found: Vec<Mapping> = Vec::new();
-    for Mapping { range, place } in text.lines().filter_map(mapping) {
+    for Mapping { range, place } in proc::mappings(text).filter_map(|found| mapping(&found)) {
         match found.last_mut() {
             Some(last)
                 if place == Place::Anonymous
@@ -105,21 +106,15 @@ fn mappings(text: &str, stack: u64) -> Vec<Mapping> {
     found
 }
 
-/// A line of the file, where it is of memory that somebody may use.
-fn mapping(line: &str) -> Option<Mapping> {
-    let mut words = line.split_ascii_whitespace();
-    let (from, to) = words.next()?.split_once('-')?;
-    let [from, to] = [from, to].map(|word| u64::from_str_radix(word, 16).ok()?.checked_sub(BASE));
-    let (rights, inode) = (words.next()?, words.nth(2)?);
-    let range = from?..to?;
-    if rights.starts_with("--") {
-        return None;
-    }
-    let file = words.next().unwrap_or_default();
+/// A mapping by guest addresses, where it is of memory that somebody may use.
+fn mapping(found: &proc::Mapping<'_>) -> Option<Mapping> {
+    let proc::Mapping { range: Range { start, end }, rights, name, .. } = found;
+    let range = start.checked_sub(BASE)?..end.checked_sub(BASE)?;
     let is_memory = ["/dev/zero", "/memfd:", "/dev/shm/", "/SYSV"];
-    let place = match inode {
-        "0" => Place::Anonymous,
-        _ if is_memory.iter().any(|start| file.starts_with(start)) => Place::Shmem,
+    let place = match found.inode {
+        _ if rights.starts_with("--") => return None,
+        0 => Place::Anonymous,
+        _ if is_memory.iter().any(|start| name.starts_with(start)) => Place::Shmem,
         _ if rights.ends_with('s') => Place::SharedFile,
         _ => Place::PrivateFile,
     };
@@ -158,12 +153,5 @@ mod tests {
         assert_eq!(of(0x5000_0000), (Place::Shmem, false));
         assert_eq!(of(0x6000_0fff), (Place::SharedFile, false));
         assert_eq!(of(u64::MAX), (Place::Unknown, false));
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_no_mapping() {
-        for line in ["", "x-y rw-p 0 0 0", "1000-2000 rw-p 0 0:0 0", "100000400000", "- - - - -"] {
-            assert_eq!(mapping(line), None, "{line}");
-        }
     }
 }

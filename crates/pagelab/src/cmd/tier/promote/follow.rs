@@ -54,7 +54,7 @@ impl Promote {
         loop {
             let pids = match self.pids(started.as_deref()) {
                 Ok(pids) => pids,
-                Err(why) if sum.passes == 0 => return Err(Failure::usage_text(why)),
+                Err(why) if sum.passes == 0 => return Err(Failure::from(why)),
                 Err(why) => {
                     sum.end(why);
                     break;

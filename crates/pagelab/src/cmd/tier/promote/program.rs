@@ -15,7 +15,7 @@ use pagelab_sys::process::{
     relay,
 };
 
-use crate::{exit::Failure, preloaded};
+use crate::{exit::Failure, preload};
 
 /// What sees a program without a library in it.
 const OTHER_SOURCES: &str = "--source soft-dirty, hint-faults or page-idle see it from outside";
@@ -38,7 +38,7 @@ impl Started {
     /// When there is no such program, or no library.
     pub(super) fn new(words: &[OsString], source: Option<&Source>) -> Result<Self, Failure> {
         let Some((program, arguments)) = words.split_first() else {
-            return Err(Failure::usage_text("no program after --"));
+            return Err(usage!("no program after --"));
         };
         let name = || program.to_string_lossy().into_owned();
         let mut command = std::process::Command::new(program);
@@ -50,8 +50,7 @@ impl Started {
             looked.and_then(|(source, program)| Some((source, program.refuses_preload()?)))
         {
             let (name, source) = (name(), source.name);
-            let text = format!("{name} {why}, and the source {source} is one: {OTHER_SOURCES}");
-            return Err(Failure::usage_text(text));
+            return Err(usage!("{name} {why}, and the source {source} is one: {OTHER_SOURCES}"));
         }
         let yard = inside.map(|source| prepare(&mut command, source)).transpose()?;
         relay::begin();
@@ -139,10 +138,12 @@ impl Started {
 
 /// Has the library loaded into a program; where it will speak.
 fn prepare(command: &mut std::process::Command, source: &Source) -> Result<Shared, Failure> {
-    let library = preloaded::variable(PACKAGE)?;
+    let library = preload::library(PACKAGE)?;
+    preload::set(command, &library);
     let is_sampled = source.sees == Sees::Accesses;
     let yard = Yard::new(is_sampled.then_some(SAMPLED));
     let yard = yard.context("memory to share").map_err(Failure::host)?;
-    command.envs([library]).envs([yard.variable()]);
+    let (variable, path) = yard.variable();
+    command.env(variable, path);
     Ok(Rc::new(RefCell::new(yard)))
 }

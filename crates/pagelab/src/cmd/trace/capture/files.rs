@@ -12,7 +12,6 @@ use std::{
     process::ExitStatus,
 };
 
-use anyhow::anyhow;
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{files::folder::Made, memory::memfd, process::interrupted};
 use pagelab_trace::image::sidecar;
@@ -82,9 +81,9 @@ impl Files {
             if is_interrupted {
                 return Ok(Exit::Interrupted);
             }
-            return Err(Failure::host(anyhow!(
+            return Err(host!(
                 "{emulator} ended before the program's first instruction ({status})"
-            )));
+            ));
         }
         let Self { path, trace, image, buffer, made } = self;
         made.into_iter().for_each(Made::keep);
@@ -125,10 +124,10 @@ fn named_after(program: &Path) -> PathBuf {
 
 /// Makes a file; the plugin appends to it, which is nothing for a pipe or a device.
 fn create(path: &Path, made: &mut Vec<Made>) -> Result<File, Failure> {
-    let target = output::create(path)?;
+    let target = output::Named::create(path)?.target;
     if !target.made.is_new() {
         let path = path.display();
-        return Err(Failure::usage_text(format!("{path} is no regular file: choose another name")));
+        return Err(usage!("{path} is no regular file: choose another name"));
     }
     made.push(target.made);
     Ok(target.file)

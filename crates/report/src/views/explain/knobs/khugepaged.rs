@@ -46,16 +46,11 @@ pub(super) fn late(measured: &Measured) -> Option<Knob> {
     let files = KHUGEPAGED.map(|(file, value)| thp_file(&format!("khugepaged/{file}"), value));
     let way = [thp_file("enabled", "always")].into_iter().chain(files).collect();
     let blocks = late.blocks;
-    Some(Knob {
-        name: knob::KHUGEPAGED.to_owned(),
-        advice: Advice::of(knob::KHUGEPAGED, "khugepaged", [way]),
-        change: format!("{} become {blocks:.0} of 2m later; no fault is spared", many(late.pages)),
-        saved: Quantity::exact(0.0, Unit::Ns),
-        given_back: None,
-        translation: None,
-        at_most: false,
-        bytes: Some(late.missing() * blocks * 4096.0),
-    })
+    let advice = Advice::of(knob::KHUGEPAGED, "khugepaged", [way]);
+    let change = format!("{} become {blocks:.0} of 2m later; no fault is spared", many(late.pages));
+    let saved = Quantity::exact(0.0, Unit::Ns);
+    let bytes = Some(late.missing() * blocks * 4096.0);
+    Some(Knob { bytes, ..Knob::new(knob::KHUGEPAGED, advice, change, saved) })
 }
 
 fn many(pages: f64) -> String {

@@ -24,30 +24,20 @@ const KEPT: &str = "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_thr
 /// What populating would make of first stores to mappings of which nearly all is written.
 pub(super) fn populate(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<Knob> {
     let populate = prices.populate?;
-    let table = measured.tables.iter().find(|table| table.name == "populate")?;
+    let table = measured.table("populate")?;
     let [told, pages, untouched] = ["faults", "pages", "untouched"].map(|of| cell(table, of));
     let first = || PLACES.iter().filter_map(|place| first_writes(groups, place));
     let all: f64 = first().map(|group| group.faults).sum();
     let faults = told?.min(all);
     let cost = first().filter_map(|group| group.cost).reduce(Quantity::plus)?;
     let now = cost.times(faults / all.max(1.0), Unit::Ns);
-    (faults > 0.0).then(|| Knob {
-        name: knob::POPULATE.to_owned(),
-        advice: Advice::of(
-            knob::POPULATE,
-            "populate before use",
-            [
-                vec![Setting::call("madvise", "MADV_POPULATE_WRITE")],
-                vec![Setting::call("mlock", None)],
-            ],
-        ),
-        change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
-        saved: difference(now, populate.times(pages.unwrap_or(faults).max(faults), Unit::Ns)),
-        given_back: None,
-        translation: None,
-        at_most: false,
-        bytes: untouched,
-    })
+    let ways =
+        [vec![Setting::call("madvise", "MADV_POPULATE_WRITE")], vec![Setting::call("mlock", None)]];
+    let advice = Advice::of(knob::POPULATE, "populate before use", ways);
+    let change = format!("{faults:.0} faults become pages of a call; no touch faults afterwards");
+    let saved = difference(now, populate.times(pages.unwrap_or(faults).max(faults), Unit::Ns));
+    let knob = Knob { bytes: untouched, ..Knob::new(knob::POPULATE, advice, change, saved) };
+    (faults > 0.0).then_some(knob)
 }
 
 /// What keeping memory would save that is given back and touched again.
@@ -69,16 +59,11 @@ pub(super) fn keep(measured: &Measured, prices: &Prices) -> Option<Knob> {
     } else {
         Advice::of(knob::KEEP, KEEP, [])
     };
-    (again > 0.0).then(|| Knob {
-        name: knob::KEEP.to_owned(),
-        advice,
-        change: format!("{again:.0} pages do not come again; most were given back by {most}"),
-        saved: base.fault.times(again, Unit::Ns),
-        given_back: prices.release("4k").map(|each| each.times(again, Unit::Ns)),
-        translation: None,
-        at_most: false,
-        bytes: None,
-    })
+    let change = format!("{again:.0} pages do not come again; most were given back by {most}");
+    let saved = base.fault.times(again, Unit::Ns);
+    let given_back = prices.release("4k").map(|each| each.times(again, Unit::Ns));
+    let knob = Knob { given_back, ..Knob::new(knob::KEEP, advice, change, saved) };
+    (again > 0.0).then_some(knob)
 }
 
 /// Memory that is read before it is written takes two faults a page, of either size.
@@ -98,16 +83,9 @@ pub(super) fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
         twice += faults;
     }
     (twice > 0.0).then_some(())?;
-    Some(Knob {
-        name: "store-first".to_owned(),
-        advice: Advice::of("store-first", "store before the first load of a page", []),
-        change: format!("{twice:.0} pages take one fault instead of two"),
-        saved: saved?,
-        given_back: None,
-        translation: None,
-        at_most: false,
-        bytes: Some(0.0),
-    })
+    let advice = Advice::of("store-first", "store before the first load of a page", []);
+    let change = format!("{twice:.0} pages take one fault instead of two");
+    Some(Knob { bytes: Some(0.0), ..Knob::new("store-first", advice, change, saved?) })
 }
 
 /// Faults of files: what they cost is the most that asking earlier can save.
@@ -134,16 +112,9 @@ pub(super) fn files(groups: &[Group]) -> Vec<Knob> {
             let saved = of(kinds).filter_map(|group| group.cost).reduce(Quantity::plus)?;
             let faults: f64 = of(kinds).map(|group| group.faults).sum();
             let becomes = if faults > 1.0 { "faults become" } else { "fault becomes" };
-            Some(Knob {
-                name: name.to_owned(),
-                advice: Advice::of(name, what, ways.map(|way| vec![way])),
-                change: format!("{faults:.0} {becomes} part of a call"),
-                saved,
-                given_back: None,
-                translation: None,
-                at_most: true,
-                bytes: None,
-            })
+            let advice = Advice::of(name, what, ways.map(|way| vec![way]));
+            let change = format!("{faults:.0} {becomes} part of a call");
+            Some(Knob { at_most: true, ..Knob::new(name, advice, change, saved) })
         })
         .collect()
 }

@@ -73,17 +73,8 @@ pub(super) fn larger_pages(measured: &Measured, groups: &[Group], prices: &Price
         if at_most {
             given_back = given_back.map(|most| Quantity { value: most.high, low: 0.0, ..most });
         }
-        let bytes = Some(bytes);
-        knobs.push(Knob {
-            name: knob::page(size),
-            advice,
-            change,
-            saved,
-            given_back,
-            translation: None,
-            at_most,
-            bytes,
-        });
+        let knob = Knob::new(knob::page(size), advice, change, saved);
+        knobs.push(Knob { given_back, at_most, bytes: Some(bytes), ..knob });
     }
     knobs
 }
@@ -106,8 +97,7 @@ fn given_back(prices: &Prices, whole: &Whole, page: &str) -> Option<Quantity> {
 
 /// How densely memory of a place was touched.
 fn touched<'m>(measured: &'m Measured, place: &str) -> Option<&'m Table> {
-    let name = format!("density/{place}");
-    measured.tables.iter().find(|table| table.name == name)
+    measured.table(&format!("density/{place}"))
 }
 
 /// What pages of 2 MiB would make of shared memory.
@@ -127,23 +117,13 @@ pub(super) fn shared(measured: &Measured, groups: &[Group], prices: &Prices) -> 
     if at_most {
         saved = Quantity { value: saved.high, low: 0.0, ..saved };
     }
-    (all.faults > 0.0).then(|| Knob {
-        name: knob::SHMEM_THP.to_owned(),
-        advice: Advice::of(
-            knob::SHMEM_THP,
-            "THP for shared memory",
-            [
-                vec![thp_file("shmem_enabled", "always")],
-                vec![thp_file("shmem_enabled", "advise"), madvise()],
-            ],
-        ),
-        change: format!("{:.0} faults become {:.0} of 2m", all.faults, all.waves),
-        saved,
-        given_back: None,
-        translation: None,
-        at_most,
-        bytes: Some(all.blocks * LARGE as f64 - all.pages * 4096.0),
-    })
+    let file = |value| thp_file("shmem_enabled", value);
+    let ways = [vec![file("always")], vec![file("advise"), madvise()]];
+    let advice = Advice::of(knob::SHMEM_THP, "THP for shared memory", ways);
+    let change = format!("{:.0} faults become {:.0} of 2m", all.faults, all.waves);
+    let bytes = Some(all.blocks * LARGE as f64 - all.pages * 4096.0);
+    let knob = Knob { at_most, bytes, ..Knob::new(knob::SHMEM_THP, advice, change, saved) };
+    (all.faults > 0.0).then_some(knob)
 }
 
 /// What glibc's malloc makes of it where it asks for huge pages: the heap grows by whole ones, so
@@ -201,20 +181,10 @@ pub(super) fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices)
         let at_least = given_back(prices, &sure, &page).map_or(0.0, |saved| saved.low);
         Quantity { low: at_least.min(all.low), ..all }
     });
-    Some(Knob {
-        name: knob::MALLOC_THP.to_owned(),
-        advice: Advice::of(
-            knob::MALLOC_THP,
-            "malloc with THP (glibc 2.35)",
-            [vec![Setting::environment("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")]],
-        ),
-        change,
-        saved: saved?,
-        given_back,
-        translation: None,
-        at_most: false,
-        bytes: Some(sum.blocks * LARGE as f64 - sum.pages * 4096.0),
-    })
+    let way = vec![Setting::environment("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")];
+    let advice = Advice::of(knob::MALLOC_THP, "malloc with THP (glibc 2.35)", [way]);
+    let bytes = Some(sum.blocks * LARGE as f64 - sum.pages * 4096.0);
+    Some(Knob { given_back, bytes, ..Knob::new(knob::MALLOC_THP, advice, change, saved?) })
 }
 
 /// Of the faults that pages of 2 MiB would have brought in anonymous mappings, the shares that

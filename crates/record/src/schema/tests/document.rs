@@ -1,17 +1,15 @@
 //! `docs/record.schema.json` is generated from the types, and this test is the generator.
 //!
-//! `cargo xtask schema` (that is, `UPDATE_SCHEMA=1 cargo test -p pagelab-record --test schema`)
-//! rewrites the file; without the variable the test compares, so that the document cannot drift
-//! from the types. Whoever reads records in another language starts from that file.
+//! `cargo xtask schema` rewrites the file (it runs these tests with `UPDATE_SCHEMA=1`); without the
+//! variable the test compares, so that the document cannot drift from the types.
+//! Readers of records in other languages start from that file.
 
 use std::{env, fs, path::Path};
 
-use pagelab_record::{
-    Record, RunHeader,
-    schema::{RUN_SCHEMA, SCHEMA},
-};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
+
+use crate::schema::{RUN_SCHEMA, Record, RunHeader, SCHEMA};
 
 const CHECKED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.schema.json");
 
