@@ -27,17 +27,13 @@ pub(crate) fn look_from(least: u64) {
     LEAST.store(least, Ordering::Release);
 }
 
-fn had(at: *mut c_void, bytes: usize) {
-    if bytes as u64 >= LEAST.load(Ordering::Relaxed) && !at.is_null() {
-        aside(|| sampler::begin(at.addr(), bytes));
-    }
-}
-
 struct Places;
 
 impl Beside for Places {
     fn had(at: *mut c_void, bytes: usize) {
-        had(at, bytes);
+        if bytes as u64 >= LEAST.load(Ordering::Relaxed) && !at.is_null() {
+            aside(|| sampler::begin(at.addr(), bytes));
+        }
     }
 
     fn given_back(at: *mut c_void) {
@@ -58,7 +54,7 @@ unsafe fn mapped(map: &Map) -> *mut c_void {
     place(unsafe { kernel::map(map) }.inspect(|at| {
         yard::mapped(at.addr(), map.length);
         if map.is_used() && map.access == kernel::USABLE {
-            had(*at, map.length);
+            Places::had(*at, map.length);
         }
     }))
 }

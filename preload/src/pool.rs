@@ -6,7 +6,10 @@
 //! Whoever mapped it before, or has it by another descriptor, keeps the old one, and files of the
 //! pool cannot be written: docs/try.md says so, and the rung is asked for by whoever knows.
 
-use std::ffi::{CStr, c_int};
+use std::{
+    ffi::{CStr, c_int},
+    io::Write,
+};
 
 use pagelab_interpose::{Errno, aside, done, kernel, number};
 use pagelab_sys::process::preload::Counted;
@@ -68,8 +71,8 @@ struct Fresh {
 impl Fresh {
     fn of(file: c_int) -> Option<Self> {
         let mut fresh = Self { link: [0; LINK_BYTES], flags: 0 };
-        let path = Path::of(file);
-        let length = kernel::link(path.text()?, &mut fresh.link);
+        let path = path(file);
+        let length = kernel::link(CStr::from_bytes_until_nul(&path).ok()?, &mut fresh.link);
         let name = fresh.link.get(..length)?.strip_prefix(LINK)?.strip_suffix(DELETED)?;
         let end = LINK.len() + name.len();
         *fresh.link.get_mut(end)? = 0;
@@ -107,29 +110,10 @@ fn reserve(file: c_int, bytes: usize) -> Result<(), Errno> {
 }
 
 /// `/proc/self/fd/N`, written without allocating.
-struct Path {
-    bytes: [u8; 32],
-}
-
-impl Path {
-    const BEFORE: &[u8] = b"/proc/self/fd/";
-
-    fn of(file: c_int) -> Self {
-        let mut bytes = [0; 32];
-        let digits = (1..10).take_while(|n| file / 10_i32.pow(*n) > 0).count() + 1;
-        let (before, rest) = bytes.split_at_mut(Self::BEFORE.len());
-        before.copy_from_slice(Self::BEFORE);
-        let mut left = file.unsigned_abs();
-        for digit in rest.iter_mut().take(digits).rev() {
-            *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
-            left /= 10;
-        }
-        Self { bytes }
-    }
-
-    fn text(&self) -> Option<&CStr> {
-        CStr::from_bytes_until_nul(&self.bytes).ok()
-    }
+fn path(file: c_int) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let _ = write!(&mut bytes[..], "/proc/self/fd/{file}");
+    bytes
 }
 
 #[cfg(test)]
@@ -140,11 +124,9 @@ mod tests {
 
     #[test]
     fn a_descriptor_has_its_path() {
-        for (file, path) in [(0, c"/proc/self/fd/0"), (9, c"/proc/self/fd/9")] {
-            assert_eq!(Path::of(file).text(), Some(path));
+        for (file, text) in [(0, c"/proc/self/fd/0"), (c_int::MAX, c"/proc/self/fd/2147483647")] {
+            assert_eq!(CStr::from_bytes_until_nul(&path(file)), Ok(text));
         }
-        assert_eq!(Path::of(10).text(), Some(c"/proc/self/fd/10"));
-        assert_eq!(Path::of(c_int::MAX).text(), Some(c"/proc/self/fd/2147483647"));
     }
 
     #[test]

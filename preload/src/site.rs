@@ -7,11 +7,11 @@
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
-    mem, ptr,
-    sync::atomic::{AtomicPtr, AtomicU64, Ordering},
+    ptr,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_interpose::kernel;
+use pagelab_interpose::{Next, kernel, next};
 use pagelab_sys::process::preload::log::{Entry, PATH_BYTES, Site, module};
 
 use crate::log;
@@ -33,10 +33,6 @@ struct Link {
     name: *const c_char,
 }
 
-type Find = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
-
-static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         take: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -45,21 +41,19 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
+/// What finds files of code.
+fn finder() -> &'static Next<unsafe extern "C-unwind" fn(*mut c_void, *mut Found) -> c_int> {
+    next!(_dl_find_object: fn(*mut c_void, *mut Found) -> c_int)
+}
+
 /// Looks for what finds files of code, before anybody asks.
 pub(crate) fn prepare() {
-    // SAFETY: a name that ends with 0.
-    let find = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
-    FIND.store(find, Ordering::Release);
+    finder().find();
 }
 
 /// The file that an address is of: what the loader keeps of it.
 fn file_of(address: usize) -> Option<&'static Link> {
-    let find = FIND.load(Ordering::Acquire);
-    if find.is_null() {
-        return None;
-    }
-    // SAFETY: the loader found it by the name of this type.
-    let find = unsafe { mem::transmute::<*mut c_void, Find>(find) };
+    let find = finder().known()?;
     let (start, end, link) = (ptr::null_mut(), ptr::null_mut(), ptr::null());
     let mut found = Found { flags: 0, start, end, link, rest: [0; 12] };
     // SAFETY: it writes no more than this.

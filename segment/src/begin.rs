@@ -11,10 +11,7 @@ use std::{
     ffi::{c_char, c_int, c_ulong, c_void},
     ops::Range,
     ptr,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU8, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 use pagelab_interpose::{Errno, Run, aside, kernel, next, thread};
@@ -63,9 +60,6 @@ static HEAP: Once = Once::new();
 static MAPS: Once = Once::new();
 static BREAK: Once = Once::new();
 
-/// What is asked for.
-static WISH: OnceLock<Wish> = OnceLock::new();
-
 /// The main stack, as far as it was touched ahead.
 pub(crate) static STACK: Area = Area::new();
 
@@ -84,7 +78,7 @@ pub(crate) fn is_due() -> bool {
     }
     ASKED.ready(|| {
         count::open();
-        let wish = *WISH.get_or_init(orders::read);
+        let wish = orders::read();
         if wish.heap > 0 || wish.mmap > 0 {
             count::program(name());
         }
@@ -158,7 +152,9 @@ pub(crate) fn maps() -> bool {
     MAPS.ready(|| {
         begun(|wish| wish.mmap, pages::begin, &pages::AREA);
         let range = pages::AREA.range();
-        if WISH.get().is_some_and(|wish| wish.zero == Zero::Release) && pages::AREA.is_on_demand() {
+        if orders::wish().is_some_and(|wish| wish.zero == Zero::Release)
+            && pages::AREA.is_on_demand()
+        {
             // Without, what is given back goes to the kernel: told as a segment that is not there.
             let most = usize::try_from(kernel::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
             if let Err(errno) = kept::begin(&range, most) {
@@ -175,7 +171,7 @@ pub(crate) fn brk() -> bool {
 
 /// Whether the program is to have a segment of maps.
 pub(crate) fn has_maps() -> bool {
-    WISH.get().is_some_and(|wish| wish.mmap > 0)
+    orders::wish().is_some_and(|wish| wish.mmap > 0)
 }
 
 /// Whether any segment has begun, or the stack was touched ahead.
@@ -187,7 +183,7 @@ type Begin = fn(usize, &Wish) -> Result<(), Errno>;
 
 /// Begins a segment, if one is asked for.
 fn begun(bytes: fn(&Wish) -> u64, begin: Begin, area: &Area) {
-    let Some(wish) = WISH.get() else { return };
+    let Some(wish) = orders::wish() else { return };
     let Some(bytes) = usize::try_from(bytes(wish)).ok().filter(|bytes| *bytes > 0) else { return };
     match begin(bytes, wish) {
         Err(errno) => unreserved(errno),
@@ -219,7 +215,7 @@ fn ahead(range: &Range<usize>) {
 pub(crate) fn once() {
     MAIN.store(thread(), Ordering::Relaxed);
     is_due();
-    let Some(wish) = WISH.get() else { return };
+    let Some(wish) = orders::wish() else { return };
     if wish.stack > 0 {
         touch_stack(usize::try_from(wish.stack).unwrap_or(usize::MAX), orders::leaf());
     }

@@ -16,7 +16,7 @@ use pagelab_sys::process::segment::{Counted, Reason};
 
 use crate::{
     area::{Area, PAGE},
-    back, breaks, count, demand,
+    back, breaks, copies, count, demand,
     ground::Ground,
     heap, maps,
     pages::{self, AREA, rounded},
@@ -207,7 +207,7 @@ pub(crate) unsafe fn remap(
     }
     match pages::taken(new) {
         Ok(place) if is_plain => {
-            copy(&part, place);
+            copies::copy(&part, place);
             maps::give_back(&part)?;
             Ok(ptr::with_exposed_provenance_mut(place))
         }
@@ -245,21 +245,13 @@ unsafe fn elsewhere(
     let map = Map { address, ..Map::new(new, kernel::USABLE, kernel::OWN | place) };
     // SAFETY: the caller's.
     let came = unsafe { kernel::map(&map) }?;
-    copy(&(part.start..part.start + part.len().min(rounded(new))), came.addr());
+    copies::copy(&(part.start..part.start + part.len().min(rounded(new))), came.addr());
     if flags & libc::MREMAP_DONTUNMAP == 0 {
         maps::give_back(part)?;
     } else {
         back::zero(&AREA, part)?;
     }
     Ok(came)
-}
-
-/// Copies plain memory of a segment to pages that were just taken.
-fn copy(from: &Range<usize>, to: usize) {
-    let source = ptr::with_exposed_provenance::<u8>(from.start);
-    let place = ptr::with_exposed_provenance_mut::<u8>(to);
-    // SAFETY: both are mapped, may be read and written, and do not overlap.
-    unsafe { ptr::copy_nonoverlapping(source, place, from.len()) };
 }
 
 /// Lets the kernel move memory, of which a part lies in the segment: that part is given back.

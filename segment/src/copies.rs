@@ -42,6 +42,11 @@ pub(crate) fn fill(place: usize, range: &Range<usize>, is_there: impl Fn(usize) 
     copied
 }
 
+/// Copies memory to pages that were just taken.
+pub(crate) fn copy(from: &Range<usize>, to: usize) {
+    fill(to, from, |_| true);
+}
+
 /// Moves a copy to the place of what it was made of.
 pub(crate) fn settle(place: usize, range: &Range<usize>) -> Result<(), Errno> {
     let (length, flags) = (range.len(), libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);

@@ -1,6 +1,6 @@
 //! What is counted, on a page that the command reads which started the program.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use pagelab_interpose::{CounterPage, Errno};
 use pagelab_sys::process::segment::{
@@ -40,6 +40,23 @@ pub(crate) fn replace(counted: impl Counter, before: u64, now: u64) {
 /// Counts something.
 pub(crate) fn add(counted: impl Counter, more: usize) {
     PAGE.add(counted.place(), more as u64);
+}
+
+/// What this process told before, by place.
+static TOLD: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+
+/// Counts what this process has now, instead of what it told before.
+pub(crate) fn tell(counted: impl Counter, now: usize) {
+    let place = counted.place();
+    let before = TOLD[place].swap(now as u64, Ordering::Relaxed);
+    PAGE.add(place, (now as u64).wrapping_sub(before));
+}
+
+/// In a child of fork, which has told nothing.
+pub(crate) fn after_fork_in_child() {
+    for told in &TOLD {
+        told.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Counts a program that began with segments, by its name.

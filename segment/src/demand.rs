@@ -23,7 +23,7 @@ use pagelab_sys::process::segment::{Counted, Reason};
 
 use crate::{
     area::{self, PAGE, PMD},
-    count, kept, orders,
+    copies, count, kept, orders,
     pages::{self, AREA, rounded},
 };
 
@@ -351,7 +351,11 @@ unsafe fn grown(
         // SAFETY: the caller's, and nobody has seen what is there.
         match unsafe { kernel::remap(part.start, old, new, flags, place) } {
             // Leaves that were kept are mappings of their own: before Linux 6.17 none moves them.
-            Err(libc::EFAULT) if kept::is_on() && pages::is_plain(part) => Ok(copied(part, place)),
+            Err(libc::EFAULT) if kept::is_on() && pages::is_plain(part) => {
+                copies::copy(part, place);
+                kernel::forgotten(part.start, part.len());
+                Ok(ptr::with_exposed_provenance_mut(place))
+            }
             came => came.inspect_err(|_| kernel::forgotten(place, goal.len())),
         }
     });
@@ -374,14 +378,4 @@ fn is_vacant(range: &Range<usize>) -> bool {
         }
         is_free
     })
-}
-
-/// Copies a map that may be read to pages that were just mapped, and unmaps it.
-fn copied(part: &Range<usize>, place: usize) -> *mut c_void {
-    let source = ptr::with_exposed_provenance::<u8>(part.start);
-    let goal = ptr::with_exposed_provenance_mut::<u8>(place);
-    // SAFETY: both are mapped, may be read and written, and do not overlap.
-    unsafe { ptr::copy_nonoverlapping(source, goal, part.len()) };
-    kernel::forgotten(part.start, part.len());
-    goal.cast()
 }

@@ -25,9 +25,9 @@ use libmimalloc_sys as mi;
 use pagelab_interpose::aside;
 
 use crate::{
-    area::{self, PAGE, PMD},
+    area::{self, Area, PAGE, PMD},
     leaves,
-    lock::{Gate, Held},
+    lock::{Held, Lock},
     orders,
 };
 
@@ -73,19 +73,14 @@ fn wants(bytes: usize) -> bool {
 
 /// All shards.
 pub(crate) struct Fine {
-    start: AtomicUsize,
-    /// Bytes of all shards; 0 where there are none.
-    length: AtomicUsize,
+    /// The addresses of all shards.
+    area: Area,
     shards: [Shard; SHARDS],
 }
 
 impl Fine {
     const fn new() -> Self {
-        Self {
-            start: AtomicUsize::new(0),
-            length: AtomicUsize::new(0),
-            shards: [const { Shard::new() }; SHARDS],
-        }
+        Self { area: Area::new(), shards: [const { Shard::new() }; SHARDS] }
     }
 
     /// These addresses are its own from now on: a [`part`].
@@ -97,25 +92,22 @@ impl Fine {
                 *held.own().allocator_mut() = Source::of(start..start + each);
             }
         }
-        self.start.store(part.start, Ordering::Relaxed);
-        self.length.store(part.len(), Ordering::Release);
+        self.area.is_there(part.start, part.len());
     }
 
     /// Bytes of each shard.
     fn each(&self) -> usize {
-        self.length.load(Ordering::Relaxed) / SHARDS
+        self.area.range().len() / SHARDS
     }
 
     /// Whether a block is dlmalloc's.
     pub(crate) fn has(&self, at: usize) -> bool {
-        // Nothing has a length before all is there.
-        let length = self.length.load(Ordering::Acquire);
-        at.wrapping_sub(self.start.load(Ordering::Relaxed)) < length
+        self.area.has(at)
     }
 
     /// Whose a block is.
     fn nth(&self, at: usize) -> usize {
-        (at - self.start.load(Ordering::Relaxed)) / self.each()
+        (at - self.area.range().start) / self.each()
     }
 
     /// As `malloc(3)`; null where mimalloc is as good, or nobody has room at once.
@@ -203,7 +195,7 @@ fn words(at: *mut c_void) -> *mut [usize; 2] {
 /// One, on lines of the caches that are its own.
 #[repr(align(128))]
 struct Shard {
-    lock: Gate,
+    lock: Lock,
     /// Blocks that were given back while it was held; each begins with the next.
     left: AtomicPtr<c_void>,
     own: UnsafeCell<Dlmalloc<Source>>,
@@ -217,7 +209,7 @@ impl Shard {
         let mut own = Dlmalloc::new_with_allocator(Source::of(0..0));
         // It has one range, which is never empty.
         own.set_max_release_check_rate(0);
-        Self { lock: Gate::new(), left: AtomicPtr::new(ptr::null_mut()), own: UnsafeCell::new(own) }
+        Self { lock: Lock::new(), left: AtomicPtr::new(ptr::null_mut()), own: UnsafeCell::new(own) }
     }
 
     /// Takes it, if nobody has it.

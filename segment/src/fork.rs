@@ -28,12 +28,12 @@ use crate::{
     freeze::Frozen,
     ground::{Ground, is_present},
     heap, helper, kept, leaves,
-    lock::Gate,
+    lock::Lock,
     module, pages, pool, told,
 };
 
 /// Held by whoever is within a lock of the allocator.
-pub(crate) static ALLOCATOR: Gate = Gate::new();
+pub(crate) static ALLOCATOR: Lock = Lock::new();
 
 /// Segments that may be of something else than ordinary memory.
 const AREAS: [&Area; 2] = [&heap::AREA, &pages::AREA];
@@ -46,8 +46,8 @@ static FROZEN: AtomicI32 = AtomicI32::new(-1);
 
 /// Before a fork, in the thread that forks.
 pub(crate) extern "C" fn before() {
-    pages::LOCK.keep();
-    pool::DEMOTING.keep();
+    pages::LOCK.enter();
+    pool::DEMOTING.enter();
     ALLOCATOR.enter();
     FINE.before_fork();
     leaves::before_fork();
@@ -172,6 +172,6 @@ fn free() {
     leaves::after_fork();
     FINE.after_fork();
     ALLOCATOR.leave();
-    pool::DEMOTING.free();
-    pages::LOCK.free();
+    pool::DEMOTING.leave();
+    pages::LOCK.leave();
 }

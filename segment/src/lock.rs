@@ -13,9 +13,14 @@ use crate::filtered;
 /// Looks at a lock so many times before the processor is left to others.
 const SPINS: u32 = 100;
 
-/// A lock; 0, or the thread that holds it.
+/// A lock.
 #[derive(Debug)]
-pub(crate) struct Lock(AtomicUsize);
+pub(crate) struct Lock {
+    /// The thread that holds it; 0 for none.
+    owner: AtomicUsize,
+    /// How often its thread entered it again.
+    again: AtomicUsize,
+}
 
 /// The lock is held.
 #[derive(Debug)]
@@ -23,7 +28,7 @@ pub(crate) struct Held<'l>(&'l Lock);
 
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Self(AtomicUsize::new(0))
+        Self { owner: AtomicUsize::new(0), again: AtomicUsize::new(0) }
     }
 
     /// Takes it; `None` where this thread has it already.
@@ -31,7 +36,7 @@ impl Lock {
         let me = thread();
         let mut spins = 0;
         while let Err(owner) =
-            self.0.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
+            self.owner.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
         {
             if owner == me {
                 return None;
@@ -48,56 +53,23 @@ impl Lock {
 
     /// Takes it, if nobody has it.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
-        let me = thread();
-        let came = self.0.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
+        let came = self.owner.compare_exchange(0, thread(), Ordering::Acquire, Ordering::Relaxed);
         came.is_ok().then(|| Held(self))
     }
 
-    /// Takes it, until it is given back by [`Lock::free`]: for a fork, so that the child finds it
-    /// whole.
-    pub(crate) fn keep(&self) {
-        std::mem::forget(self.hold());
-    }
-
-    /// Gives it back, on both sides of a fork.
-    pub(crate) fn free(&self) {
-        self.0.store(0, Ordering::Release);
-    }
-}
-
-/// A lock that its thread may take again.
-///
-/// It stands for all locks of the allocator at once, which are taken rarely, so that a fork can
-/// wait until nobody is within one: the child would find it held by a thread that it has not.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    lock: Lock,
-    /// How often its thread took it again.
-    again: AtomicUsize,
-}
-
-impl Gate {
-    pub(crate) const fn new() -> Self {
-        Self { lock: Lock::new(), again: AtomicUsize::new(0) }
-    }
-
-    /// Takes it, if nobody has it.
-    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
-        self.lock.try_hold()
-    }
-
-    /// Takes it.
+    /// Takes it until [`Lock::leave`], also where this thread has it: for a fork, so that the child
+    /// finds it whole, and for the allocator's own locks, for all of which one stands.
     pub(crate) fn enter(&self) {
-        match self.lock.hold() {
+        match self.hold() {
             Some(held) => std::mem::forget(held),
             None => drop(self.again.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
-    /// Gives it back.
+    /// Gives it back, on both sides of a fork.
     pub(crate) fn leave(&self) {
         if self.again.load(Ordering::Relaxed) == 0 {
-            self.lock.free();
+            self.owner.store(0, Ordering::Release);
         } else {
             self.again.fetch_sub(1, Ordering::Relaxed);
         }
@@ -106,7 +78,7 @@ impl Gate {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.0.store(0, Ordering::Release);
+        self.0.owner.store(0, Ordering::Release);
     }
 }
 
@@ -136,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_is_free_when_its_thread_left_as_often_as_it_came() {
-        static GATE: Gate = Gate::new();
-        GATE.enter();
-        GATE.enter();
-        GATE.leave();
-        let is_held = || GATE.lock.0.load(Ordering::Relaxed) != 0;
+    fn it_is_free_when_its_thread_left_as_often_as_it_came() {
+        static LOCK: Lock = Lock::new();
+        LOCK.enter();
+        LOCK.enter();
+        LOCK.leave();
+        let is_held = || LOCK.owner.load(Ordering::Relaxed) != 0;
         assert!(is_held());
-        GATE.leave();
+        LOCK.leave();
         assert!(!is_held());
     }
 }

@@ -3,43 +3,42 @@
 //! The one idea: whoever started the program has refused what cannot be said; a variable that says
 //! nothing sensible here, because the program's parent changed it, asks for nothing.
 
-use std::{
-    ffi::CStr,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-};
+use std::{ffi::CStr, sync::OnceLock};
 
 use pagelab_interpose::{kernel, variable};
 use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish};
 
 use crate::count;
 
-static LEAF: AtomicUsize = AtomicUsize::new(0);
-static STRICT: AtomicBool = AtomicBool::new(false);
+static WISH: OnceLock<Wish> = OnceLock::new();
 
 /// The name of an executable file that the kernel has, at most.
 const NAME_BYTES: usize = 4096;
 
-/// Reads what is asked for; nothing in a program that is not the one that was named.
-pub(crate) fn read() -> Wish {
+/// What is asked for, once that was read.
+pub(crate) fn wish() -> Option<&'static Wish> {
+    WISH.get()
+}
+
+/// What is asked for, which is read where nobody did.
+pub(crate) fn read() -> &'static Wish {
+    WISH.get_or_init(from_environment)
+}
+
+/// Nothing in a program that is not the one that was named.
+fn from_environment() -> Wish {
     let text = |asked: Variable| variable(asked.name()).map(CStr::to_bytes);
     let is_other = text(Variable::Only).is_some_and(|only| !only.is_empty() && !is_named(only));
     let wish = if is_other { Ok(Wish::default()) } else { Wish::read(text) };
-    let wish = wish.unwrap_or_default();
-    LEAF.store(wish.leaf as usize, Ordering::Relaxed);
-    STRICT.store(wish.strict, Ordering::Relaxed);
     if is_other {
         count::add(Counted::Others, 1);
     }
-    wish
+    wish.unwrap_or_default()
 }
 
 /// The leaf.
 pub(crate) fn leaf() -> Leaf {
-    match LEAF.load(Ordering::Relaxed) {
-        0 => Leaf::Base,
-        1 => Leaf::Pmd,
-        _ => Leaf::Pud,
-    }
+    wish().map_or(Leaf::Base, |wish| wish.leaf)
 }
 
 /// Whether the file of this program has a name.
@@ -53,7 +52,7 @@ fn is_named(name: &[u8]) -> bool {
 /// A segment has no room: the end, where that was asked for.
 #[cold]
 pub(crate) fn full(what: &CStr, variable: Variable) {
-    if !STRICT.load(Ordering::Relaxed) {
+    if !wish().is_some_and(|wish| wish.strict) {
         return;
     }
     count::add(Counted::Ended, 1);

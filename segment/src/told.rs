@@ -9,7 +9,7 @@
 use std::{
     ffi::CStr,
     ops::Range,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use pagelab_interpose::kernel;
@@ -45,8 +45,6 @@ const TOLD: [Counted; 8] = [
     Counted::Kept,
 ];
 
-/// What this process told before.
-static BEFORE: [AtomicU64; TOLD.len()] = [const { AtomicU64::new(0) }; TOLD.len()];
 /// Somebody is telling: another thread may end the program meanwhile.
 static IS_TELLING: AtomicBool = AtomicBool::new(false);
 
@@ -77,10 +75,7 @@ pub(crate) fn tell() {
         Some([1, 0, 0, 0, 0, 0, 0, 0])
     };
     if let Some(now) = now {
-        for ((counted, now), before) in TOLD.into_iter().zip(now).zip(&BEFORE) {
-            let before = before.swap(now as u64, Ordering::Relaxed);
-            count::replace(counted, before, now as u64);
-        }
+        TOLD.into_iter().zip(now).for_each(|(counted, now)| count::tell(counted, now));
     }
     IS_TELLING.store(false, Ordering::Release);
 }
@@ -97,10 +92,7 @@ pub(crate) fn tell_before_exec() {
 pub(crate) fn after_fork_in_child() {
     IS_FORKED.store(true, Ordering::Relaxed);
     TAKEN.store(count::taken(), Ordering::Relaxed);
-    for before in &BEFORE {
-        before.store(0, Ordering::Relaxed);
-    }
-    witness::after_fork_in_child();
+    count::after_fork_in_child();
     IS_TELLING.store(false, Ordering::Release);
 }
 

@@ -5,10 +5,7 @@
 //! follow each other and its address is to the leaf as its frame is. What the module maps it says
 //! itself: there every frame is base and offset.
 
-use std::{
-    ops::Range,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::ops::Range;
 
 use pagelab_interpose::kernel;
 use pagelab_sys::{
@@ -35,9 +32,6 @@ const REGIONS: usize = 64;
 const KINDS: usize = Backed::ALL.len();
 struct Seen([usize; KINDS]);
 
-/// What this process saw before: what it sees replaces it.
-static BEFORE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
-
 /// Tells what lies in all segments now.
 pub(crate) fn tell() {
     let Ok(file) = kernel::open(c"/proc/self/pagemap", libc::O_RDONLY) else { return };
@@ -50,17 +44,7 @@ pub(crate) fn tell() {
         seen.add(Backed::Unseen, usize::from(is_seen.is_none()));
     }
     kernel::close(file);
-    for ((kind, now), before) in Backed::ALL.into_iter().zip(seen.0).zip(&BEFORE) {
-        let before = before.swap(now as u64, Ordering::Relaxed);
-        count::replace(kind, before, now as u64);
-    }
-}
-
-/// In a child of fork, which has told nothing.
-pub(crate) fn after_fork_in_child() {
-    for before in &BEFORE {
-        before.store(0, Ordering::Relaxed);
-    }
+    Backed::ALL.into_iter().zip(seen.0).for_each(|(kind, now)| count::tell(kind, now));
 }
 
 impl Seen {

@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "the allocator's own maps; the rules are in lib.rs")]
-//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel, one gate
+//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel, one lock
 //! in place of its locks ([`crate::fork::ALLOCATOR`]), and its wait for another thread.
 
 use std::ffi::{c_int, c_uint, c_void};

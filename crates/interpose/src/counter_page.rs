@@ -13,7 +13,7 @@ use std::{
 
 use crate::kernel;
 
-/// A variable of the environment, as long as nobody changes it.
+/// A variable of the environment, valid until the program changes it.
 pub fn variable(name: &str) -> Option<&'static CStr> {
     let mut bytes = [0; 64];
     bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
@@ -37,7 +37,7 @@ impl<const N: usize> CounterPage<N> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Opens the file that a variable names, of exactly so many bytes; whether it is open.
+    /// Opens the file that a variable names and that has exactly this size; whether it is open.
     pub fn open(&self, name: &str, bytes: usize) -> bool {
         let file = variable(name).and_then(|path| kernel::open(path, libc::O_RDWR).ok());
         let Some(file) = file else { return false };

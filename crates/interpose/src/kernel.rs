@@ -19,11 +19,11 @@ use crate::{
 
 /// Memory that may be read and written.
 pub const USABLE: c_int = libc::PROT_READ | libc::PROT_WRITE;
-/// Memory that nobody shares, of which none is set aside.
+/// Private memory for which the kernel reserves nothing.
 pub const OWN: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// A word of a system call. A whole one: the upper half of an `int` that goes by the stack is
-/// whatever was there.
+/// An argument of a system call, widened to a whole word: the upper half of an `int` that is passed
+/// on the stack is undefined.
 trait Word {
     fn word(self) -> c_long;
 }
@@ -71,7 +71,7 @@ pub unsafe fn map(map: &Map) -> Result<*mut c_void, Errno> {
     answer.map(|at| at as *mut c_void)
 }
 
-/// New memory of this process that is kept for good: zero, and nothing of it is set aside.
+/// Maps a table that is zero and stays mapped.
 ///
 /// # Errors
 /// With the error number of the call.
@@ -81,7 +81,7 @@ pub fn table<T>(count: usize) -> Result<*mut T, Errno> {
     unsafe { map(&Map::new(length, USABLE, OWN)) }.map(<*mut c_void>::cast)
 }
 
-/// New memory of a file that was made for all to write.
+/// Maps a file for reading and writing, shared with other processes.
 ///
 /// # Errors
 /// With the error number of the call.
@@ -145,13 +145,13 @@ pub unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(), Errn
     unsafe { call!(SYS_madvise, at, length, advice) }.map(drop)
 }
 
-/// Takes out a mapping that nobody has seen.
+/// Unmaps memory to which nothing points; a failure leaves only addresses.
 pub fn forgotten(at: usize, length: usize) {
-    // SAFETY: nothing points into it. What stays is only addresses.
+    // SAFETY: nothing points into it.
     let _ = unsafe { unmap(at, length) };
 }
 
-/// Whether the pages from an address on are there, a byte for each; false where nobody knows.
+/// `mincore(2)`: one byte per page; false where the kernel refuses.
 pub fn present(at: usize, length: usize, answer: &mut [u8]) -> bool {
     debug_assert!(answer.len() * 4096 >= length, "a byte for each page");
     // SAFETY: as many bytes as the call writes.
@@ -187,7 +187,7 @@ pub fn size(file: c_int) -> Result<usize, Errno> {
         .map(|_| usize::try_from(about.st_size).unwrap_or(usize::MAX))
 }
 
-/// The same file by a number that is at least so large, where there may be one.
+/// Moves a file to a number of at least `least`, where one is free.
 pub fn moved_to(file: c_int, least: c_int) -> c_int {
     // SAFETY: rule 1.
     let Ok(moved) = (unsafe { call!(SYS_fcntl, file, libc::F_DUPFD_CLOEXEC, least) }) else {
@@ -197,21 +197,21 @@ pub fn moved_to(file: c_int, least: c_int) -> c_int {
     int(moved)
 }
 
-/// Reads from a file; nothing at its end, or where that fails.
+/// Reads from a file; returns 0 at its end and on failure.
 pub fn read(file: c_int, buffer: &mut [u8]) -> usize {
     let (at, length) = (buffer.as_mut_ptr(), buffer.len());
     // SAFETY: rule 1.
     count(unsafe { call!(SYS_read, file, at, length) })
 }
 
-/// The same, from so many bytes on.
+/// Reads from an offset of a file; returns 0 at its end and on failure.
 pub fn read_at(file: c_int, buffer: &mut [u8], from: usize) -> usize {
     let (at, length) = (buffer.as_mut_ptr(), buffer.len());
     // SAFETY: rule 1.
     count(unsafe { call!(SYS_pread64, file, at, length, from) })
 }
 
-/// Where a link leads: so many bytes of the buffer, none where it cannot be read.
+/// Reads the target of a link; returns its length, 0 on failure.
 pub fn link(path: &CStr, buffer: &mut [u8]) -> usize {
     let (at, length) = (buffer.as_mut_ptr(), buffer.len());
     // SAFETY: rule 1.
@@ -282,7 +282,7 @@ pub fn process() -> u32 {
     int(unsafe { libc::syscall(libc::SYS_getpid) }).cast_unsigned()
 }
 
-/// Bytes of memory that this machine has; 0 where the kernel does not say.
+/// Bytes of memory of this machine; 0 on failure.
 pub fn memory_bytes() -> u64 {
     // SAFETY: rule 2.
     let mut about: libc::sysinfo = unsafe { mem::zeroed() };
@@ -292,7 +292,7 @@ pub fn memory_bytes() -> u64 {
     came.map_or(0, |_| about.totalram.saturating_mul(about.mem_unit.into()))
 }
 
-/// Threads of this process; 0 where nobody knows.
+/// Number of threads of this process; 0 on failure.
 pub fn threads() -> u64 {
     // SAFETY: rule 2.
     let mut about: libc::stat = unsafe { mem::zeroed() };

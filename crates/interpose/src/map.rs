@@ -21,7 +21,7 @@ pub struct Map {
     pub offset: i64,
 }
 
-/// Memory that somebody knows how it shall be.
+/// Flags by which a program chooses the kind of memory itself.
 const CHOSEN: c_int = libc::MAP_HUGETLB
     | libc::MAP_POPULATE
     | libc::MAP_LOCKED

@@ -2,7 +2,7 @@
 //! The function that a program would have called: the one of the same name behind this library.
 //!
 //! Rules for the unsafe blocks:
-//! 1. Whoever makes a [`Next`] says its type.
+//! 1. The caller of [`Next::new`] answers for the type.
 
 use std::{
     ffi::{CStr, c_void},

@@ -9,7 +9,7 @@ use std::{ffi::c_void, mem, ptr};
 /// What a thread runs.
 pub type Run = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// Starts a thread that takes no signal and that nobody joins; whether it runs.
+/// Starts a detached thread with all signals blocked; whether it runs.
 ///
 /// # Safety
 /// `run` may be passed this argument, on a stack as `prepare` chooses it.
@@ -44,8 +44,7 @@ pub unsafe fn start(
 /// Every signal but 32 and 33, by which threads of glibc speak with each other.
 const ALL: u64 = !(3 << 31);
 
-/// Sets which signals this thread blocks, by the kernel's call: a thread inherits that. Which it
-/// did before.
+/// Sets the signals that this thread blocks, which a new thread inherits; returns the former set.
 fn blocked(set: u64) -> u64 {
     let mut before = 0_u64;
     let (how, bytes) = (i64::from(libc::SIG_SETMASK), size_of::<u64>());

@@ -55,7 +55,7 @@ pub fn open(more: c_int, features: u64) -> Result<c_int, Errno> {
     }
 }
 
-/// Makes whoever writes to whole pages wait, where the kernel can.
+/// Makes threads wait that write to these pages.
 ///
 /// # Errors
 /// With the error number of the call.
@@ -74,7 +74,7 @@ pub fn release(file: c_int, range: &Range<usize>) -> Result<(), Errno> {
     request(file, UNREGISTER, words(range))
 }
 
-/// Lets those go on who wait for a page of a range, or for what was there before.
+/// Wakes threads that wait for a page of a range, or for one that was there before.
 ///
 /// # Errors
 /// With the error number of the call.

@@ -1,7 +1,6 @@
 //! Libraries of ours that a program loads before its own.
 
 use std::{
-    env,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -10,9 +9,6 @@ use anyhow::Context;
 use pagelab_sys::files::beside;
 
 use crate::exit::Failure;
-
-/// The variable by which the dynamic loader finds a library first.
-const PRELOAD: &str = "LD_PRELOAD";
 
 /// Where a library of ours is.
 ///
@@ -31,10 +27,5 @@ pub(crate) fn library(package: &str) -> Result<PathBuf, Failure> {
 
 /// Has a program load a library first, before those that the variable names now.
 pub(crate) fn set(command: &mut Command, library: &Path) {
-    let mut libraries = library.as_os_str().to_owned();
-    if let Some(before) = env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
-        libraries.push(":");
-        libraries.push(before);
-    }
-    command.env(PRELOAD, libraries);
+    command.env(beside::PRELOAD, beside::preloaded(library));
 }

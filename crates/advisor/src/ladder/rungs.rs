@@ -16,7 +16,7 @@ mod own;
 mod preload;
 mod segment;
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use pagelab_record::{
     asked::{Lack, Own, Reach, Rung},
@@ -227,13 +227,11 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     own::own,
 ];
 
-const PRELOAD: &str = "LD_PRELOAD";
+use beside::PRELOAD;
 
 /// The variable that has a library loaded before those that it names now.
 fn preloaded(library: &str) -> (String, String) {
-    let before = env::var(PRELOAD).ok().filter(|before| !before.is_empty());
-    let all = before.map_or(library.to_owned(), |before| format!("{library}:{before}"));
-    (PRELOAD.to_owned(), all)
+    (PRELOAD.to_owned(), beside::preloaded(library).to_string_lossy().into_owned())
 }
 
 fn lack(need: &str, cure: impl Into<String>) -> Lack {

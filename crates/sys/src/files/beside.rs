@@ -4,7 +4,9 @@
 //! and `cargo xtask dist` put them, or in its library folder, where a package would.
 
 use std::{
-    env, io,
+    env,
+    ffi::OsString,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -16,6 +18,19 @@ pub struct Missing {
     folder: String,
     /// How to get it.
     pub cure: String,
+}
+
+/// The variable by which the dynamic loader finds a library first.
+pub const PRELOAD: &str = "LD_PRELOAD";
+
+/// The value of [`PRELOAD`] for a library, and behind it those that are there already.
+pub fn preloaded(library: impl Into<OsString>) -> OsString {
+    let mut libraries = library.into();
+    if let Some(before) = env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
+        libraries.push(":");
+        libraries.push(before);
+    }
+    libraries
 }
 
 /// The library of a package of ours: beside the executable, or in its library folder.

@@ -1,7 +1,7 @@
 //! A file in memory that all programs map which a command starts: where a library in them counts.
 //!
-//! It has no name that could be left behind: whoever runs under the same user opens it by the
-//! descriptor of the process that made it. What stands in it was written by any of the programs.
+//! It has no name that could be left behind: processes of the same user open it by the descriptor
+//! of the process that made it. Any of the programs may have written any word of it.
 
 use std::{
     fs::File,
@@ -20,7 +20,7 @@ pub struct CounterPage {
 }
 
 impl CounterPage {
-    /// A new one of so many bytes, all of them 0.
+    /// Creates a page of this size, filled with 0.
     ///
     /// # Errors
     /// When there can be no file in memory.
