@@ -73,6 +73,8 @@ impl Permissions {
     pub const READ: Self = Self { load: true, store: false, fetch: false };
     /// Data.
     pub const READ_WRITE: Self = Self { load: true, store: true, fetch: false };
+    /// Code, and the constants in it.
+    pub const READ_EXECUTE: Self = Self { load: true, store: false, fetch: true };
 
     /// Whether an access of this kind is allowed.
     pub const fn allow(self, kind: Kind) -> bool {

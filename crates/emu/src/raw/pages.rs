@@ -93,6 +93,11 @@ impl Pages {
         &self.policy
     }
 
+    /// How many pages exist.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The own page that holds `addr`, where any access to it may go on unasked.
     #[inline(always)]
     pub(crate) fn plain(&self, addr: u64) -> Option<Page> {

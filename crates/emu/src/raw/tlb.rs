@@ -97,6 +97,11 @@ impl<const N: usize> Tlb<N> {
         Self { window: Window::CLOSED, slots, pages: Pages::new(policy, huge) }
     }
 
+    /// Bytes of the pages that exist.
+    pub fn resident_bytes(&self) -> u64 {
+        self.pages.count() * PAGE_BYTES as u64
+    }
+
     /// The numbers of all pages that exist, in order.
     pub fn page_numbers(&self) -> Vec<u64> {
         self.pages.numbers()

@@ -4,7 +4,7 @@
 //! none of them: a process whose parent has ended becomes our child, so all that is below us by
 //! `/proc/PID/task/TID/children` (`CONFIG_PROC_CHILDREN`) is ours, and nothing else is.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, waitpid};
 
@@ -15,6 +15,8 @@ use crate::{
 
 /// Processes that are looked at, at most: somebody's tree may grow without an end.
 const MOST: usize = 10_000;
+/// Readings of the children of a process that starts and ends some all the time.
+const READINGS: u32 = 8;
 /// So long may those take to die that were killed.
 const INSISTED: Duration = Duration::from_secs(60);
 /// Between two looks at whether they have ended.
@@ -54,7 +56,21 @@ fn below_but(pid: u32, but: &[u32]) -> Vec<u32> {
     found
 }
 
+/// The children of a process. A list that is read while a child is reaped may leave out another
+/// (`get_children_pid` of `fs/proc/array.c`), so it is read until two readings agree.
 fn children(pid: u32) -> Vec<u32> {
+    let mut before = children_once(pid);
+    for _ in 0..READINGS {
+        let now = children_once(pid);
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    before
+}
+
+fn children_once(pid: u32) -> Vec<u32> {
     let threads = proc::threads(pid).into_iter().flatten();
     let lists =
         threads.filter_map(|tid| proc::text(format_args!("{pid}/task/{tid}"), "children").ok());
@@ -70,19 +86,20 @@ fn is_zombie(pid: u32) -> bool {
 }
 
 /// Ends what is left below us, but for some and what these started: asks first, insists after
-/// `patience`, and gives up where that helps nothing for a minute. How many there were.
+/// `patience`, and gives up where that helps nothing for a minute. How many there were in any look.
 pub fn end_below_us(but: &[u32], patience: Duration) -> usize {
-    let count = below_us_but(but).len();
+    let mut seen: BTreeSet<u32> = below_us_but(but).into_iter().collect();
     let mut asked = None;
     loop {
         reap(but);
         let left = below_us_but(but);
+        seen.extend(&left);
         let since = |since: u64| Duration::from_nanos(monotonic_raw_ns() - since);
         let waited = asked.map(since);
         if left.is_empty() || waited.is_some_and(|waited| waited > patience + INSISTED) {
             // Who died since the last time.
             reap(but);
-            return count;
+            return seen.len();
         }
         let insist = waited.is_some_and(|waited| waited >= patience);
         if asked.is_none() || insist {
