@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::support::{
-    Ended, Lab, Machine, binary, is_root, measured, signal, skip, undisturbed, until,
+    Ended, Lab, Machine, binary, is_root, let_in, measured, signal, skip, undisturbed, until,
 };
 use pagelab_record::{Measured, Record};
 
@@ -440,6 +440,7 @@ fn a_program_that_ends_badly_is_a_record_that_says_so() {
 #[test]
 fn stdout_is_the_programs_byte_for_byte_and_the_report_is_elsewhere() {
     let lab = Lab::new();
+    let _machine = Machine::alone();
     let watch = |words: &[&str]| {
         let mut pagelab = Command::new(binary());
         pagelab.args(["explain", "-q", "--costs", "none"]).args(words).arg("--");
@@ -448,7 +449,7 @@ fn stdout_is_the_programs_byte_for_byte_and_the_report_is_elsewhere() {
             .arg("printf")
             .arg(OsStr::from_bytes(b"%s\\377\\000\\n"))
             .arg(OsStr::from_bytes(b"\xff"));
-        let output = pagelab.current_dir(lab.path(".")).output().unwrap();
+        let output = pagelab.envs(let_in()).current_dir(lab.path(".")).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert_eq!(output.stdout, b"\xff\xff\0\n", "{said}");
@@ -470,10 +471,12 @@ fn stdout_is_the_programs_byte_for_byte_and_the_report_is_elsewhere() {
 #[test]
 fn an_interrupt_goes_to_the_program_and_what_was_seen_stays() {
     let lab = Lab::new();
+    let _machine = Machine::alone();
     let mut pagelab = Command::new(binary());
     pagelab.args(["explain", "-o", "run", "--costs", "none", "--", "sh", "-c"]);
     pagelab.arg("echo $$ > started.new; mv started.new started; exec sleep 1000");
-    pagelab.current_dir(lab.path(".")).stdin(Stdio::null()).stdout(Stdio::null());
+    pagelab.envs(let_in()).current_dir(lab.path("."));
+    pagelab.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = pagelab.stderr(Stdio::null()).spawn().unwrap();
     until("the program", || lab.path("started").exists().then_some(()));
     signal("INT", child.id());

@@ -17,8 +17,7 @@ use std::{
 };
 
 pub(crate) use live::{Live, signal, state};
-use machine::let_in;
-pub(crate) use machine::{Machine, Saved, is_root, pool, put_together, small_folio};
+pub(crate) use machine::{Machine, Saved, is_root, let_in, pool, put_together, small_folio};
 pub(crate) use memory_group::MemoryGroup;
 use pagelab_record::{Measured, Outcome, Record, journal, vocabulary::series::COLD};
 use pagelab_sys::{machine::proc, time::monotonic_raw_ns};
