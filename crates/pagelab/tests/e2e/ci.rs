@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::support::{Lab, binary, skip};
+use crate::support::{Lab, Machine, binary, let_in, skip};
 
 const PAGE: &str = include_str!("../../../../docs/ci.md");
 
@@ -34,6 +34,7 @@ fn build(lab: &Lab, name: &str, pages: u32) -> Option<PathBuf> {
 
 /// What a recipe comes to for two builds, and its summary.
 fn follow(lab: &Lab, recipe: &str, [old, new]: [&Path; 2]) -> (Output, String) {
+    let _machine = Machine::alone();
     let folder = lab.path(format!("of-{}", new.file_name().unwrap().display()));
     fs::create_dir(&folder).unwrap();
     let summary = folder.join("summary.md");
@@ -41,7 +42,7 @@ fn follow(lab: &Lab, recipe: &str, [old, new]: [&Path; 2]) -> (Output, String) {
     let mut shell = Command::new("sh");
     shell.args(["-e", "-c", recipe]).current_dir(&folder);
     shell.env("PATH", format!("{}:{path}", name.parent().unwrap().display()));
-    shell.env("OLD", old).env("NEW", new).env("SUMMARY", &summary);
+    shell.env("OLD", old).env("NEW", new).env("SUMMARY", &summary).envs(let_in());
     (shell.output().unwrap(), fs::read_to_string(summary).unwrap_or_default())
 }
 

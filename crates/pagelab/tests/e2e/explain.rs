@@ -234,6 +234,7 @@ fn a_program_that_a_user_may_not_watch_makes_the_record_invalid() {
         return skip("making a setuid program takes root", "run as root");
     }
     let lab = Lab::new();
+    let _machine = Machine::alone();
     let Some(program) = touch(&lab) else { return };
     let binary = lab.binary_for_everybody();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
@@ -242,7 +243,7 @@ fn a_program_that_a_user_may_not_watch_makes_the_record_invalid() {
     for (run, words) in [("itself", &itself[..]), ("child", &["sh", "-c", &script])] {
         let mut pagelab = Command::new(&binary);
         pagelab.args(["explain", "-o", run, "--costs", "none", "--"]).args(words);
-        pagelab.uid(65534).gid(65534).current_dir(lab.path("."));
+        pagelab.uid(65534).gid(65534).envs(let_in()).current_dir(lab.path("."));
         let output = pagelab.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let measured = measured(&lab.records(run)[0]).clone();

@@ -8,7 +8,7 @@ use pagelab_record::{
 };
 
 use super::compiled;
-use crate::support::{Ended, Lab, binary, build_library, measured, skip};
+use crate::support::{Ended, Lab, Machine, binary, build_library, measured, skip};
 
 /// Random loads over so many MiB, so many of them; the pages were stored to in order before. What
 /// it reads goes to stdout.
@@ -62,6 +62,7 @@ fn loads(lab: &Lab) -> Option<()> {
 
 /// Explains with a capture, with stdin from a file, which need not be there.
 fn explain(lab: &Lab, stdin: &str, words: &[&str]) -> Ended {
+    let _machine = Machine::alone();
     let script = format!("exec \"$@\" < {stdin}");
     let mut command = assert_cmd::Command::new("sh");
     command.args(["-c", &script, "sh"]).arg(binary());

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{compiled, explained, faults_at, touch};
-use crate::support::{Lab, binary, is_root, skip, until};
+use crate::support::{Lab, Machine, binary, is_root, let_in, skip, until};
 
 /// Has an ordinary user run it: another one than root, or whoever runs the tests.
 fn as_ordinary(command: &mut Command) -> &mut Command {
@@ -35,6 +35,7 @@ fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
 #[test]
 fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named() {
     let lab = Lab::new();
+    let _machine = Machine::alone();
     let Some(program) = touch(&lab) else { return };
     let binary = lab.binary_for_everybody();
     let mut sleepers = Command::new(&program);
@@ -52,7 +53,7 @@ fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named(
         if is_root() {
             pagelab.uid(user).gid(user);
         }
-        pagelab.current_dir(lab.path(".")).output().unwrap()
+        pagelab.envs(let_in()).current_dir(lab.path(".")).output().unwrap()
     };
     let (user, root) = (watch(&lab, 65534), watch(&own, 0));
     sleepers.kill().unwrap();
@@ -88,11 +89,12 @@ fn somebody_elses_process_is_refused_with_a_cure() {
 #[test]
 fn an_ordinary_user_is_told_what_was_not_seen() {
     let lab = Lab::new();
+    let _machine = Machine::alone();
     let Some(program) = touch(&lab) else { return };
     let mut pagelab = Command::new(lab.binary_for_everybody());
     pagelab.args(["explain", "-o", "run", "--costs", "none", "--"]).arg(&program);
     let pagelab = as_ordinary(pagelab.args(["write", "512", "fault"]));
-    let output = pagelab.current_dir(lab.path(".")).output().unwrap();
+    let output = pagelab.envs(let_in()).current_dir(lab.path(".")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let measured = explained(&lab, "run");
     let warned = |text: &str| measured.warnings.iter().any(|warning| warning.contains(text));
@@ -112,11 +114,12 @@ fn an_ordinary_user_is_told_what_was_not_seen() {
 #[test]
 fn where_perf_is_denied_the_program_runs_and_its_totals_are_a_record() {
     let lab = Lab::new();
+    let _machine = Machine::alone();
     let (Some(program), Some(deny)) = (touch(&lab), compiled(&lab, "deny")) else { return };
     let under = |words: &[&str]| {
         let mut pagelab = Command::new(&deny);
         pagelab.arg(binary()).arg("explain").args(words).current_dir(lab.path("."));
-        let output = pagelab.output().unwrap();
+        let output = pagelab.envs(let_in()).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let program = program.to_str().unwrap();
