@@ -54,8 +54,16 @@ fn clippy() -> Result<()> {
     fuzz::lock_as_shipped()?;
     let mut fuzz = shell::program("cargo", ["clippy", "--manifest-path", "fuzz/Cargo.toml"]);
     fuzz.args(["--no-default-features", "--target-dir", "target", "--", "--deny", "warnings"]);
-    let mut python = shell::program("cargo", ["clippy", "--manifest-path", "python/Cargo.toml"]);
-    python.args(["--target-dir", "target", "--", "--deny", "warnings"]);
+    let mut python = cargo("clippy");
+    python.args([
+        "--manifest-path",
+        "python/Cargo.toml",
+        "--target-dir",
+        "target",
+        "--",
+        "--deny",
+        "warnings",
+    ]);
     ours.and(run("clippy", &mut fuzz)).and(run("clippy", &mut python))
 }
 

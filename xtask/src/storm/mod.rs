@@ -28,7 +28,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
 use self::{clock::Watch, draw::Draw, session::Sessions, tally::Tally};
-use crate::shell;
+use crate::{shell, workspace};
 
 /// Where the program is built.
 const BUILT: &str = "target/debug/pagelab";
@@ -84,9 +84,7 @@ pub(crate) fn storm(asked: &Arguments) -> Result<()> {
 
 /// The program, as the tests have built it.
 fn built() -> Result<PathBuf> {
-    let mut build = shell::cargo("build");
-    let packages = ["--package", "pagelab", "--package", "pagelab-segment"];
-    shell::run("storm", build.arg("--quiet").args(packages))?;
+    shell::run("storm", workspace::build().arg("--quiet"))?;
     Ok(BUILT.into())
 }
 
