@@ -7,7 +7,10 @@
 //! at when the program ends. A filter that is set past libc (a system call of the program's own
 //! code), and one that was there when the program began, is not seen.
 
-use std::ffi::{c_int, c_long, c_ulong};
+use std::{
+    ffi::{c_int, c_long, c_ulong, c_void},
+    mem, ptr,
+};
 
 use pagelab_interpose::{aside, checked, number, set_errno};
 use pagelab_sys::process::segment::Counted;
@@ -23,11 +26,28 @@ extern "C" fn before() {
     }
 }
 
+/// Whether something lies in this library: mimalloc gives a name to what it maps, which nobody's
+/// filter can expect of `malloc`.
+fn is_ours(at: c_ulong) -> bool {
+    let object = |at: *const c_void| {
+        // SAFETY: plain numbers and pointers, of which zero is one.
+        let mut found: libc::Dl_info = unsafe { mem::zeroed() };
+        // SAFETY: takes any address, and fills what is ours.
+        let is_found = unsafe { libc::dladdr(at, &raw mut found) } != 0;
+        is_found.then_some(found.dli_fbase)
+    };
+    let name = ptr::with_exposed_provenance(usize::try_from(at).unwrap_or(0));
+    object(name).is_some_and(|found| Some(found) == object(is_ours as *const c_void))
+}
+
 /// `prctl(2)`: as many arguments as it may have.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn prctl(what: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     if what == libc::PR_SET_SECCOMP {
         before();
+    }
+    if what == libc::PR_SET_VMA && filtered::is_set() && is_ours(d) {
+        return 0;
     }
     // SAFETY: rule 1 of lib.rs.
     let answer = unsafe { libc::syscall(libc::SYS_prctl, c_long::from(what), a, b, c, d) };

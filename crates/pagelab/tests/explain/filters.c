@@ -1,6 +1,7 @@
 /* Forbids itself all system calls but those that glibc needs, then takes and gives back memory:
- * HOW [MIB]. HOW is "prctl", "syscall" or "strict", with which nothing more is mapped; MIB is what
- * it takes before, by malloc and by maps. Whoever calls anything else is killed. */
+ * HOW [MIB [MORE]]. HOW is "prctl", "syscall" or "strict", with which nothing more is mapped; MIB
+ * is what it takes before, by malloc and by maps, and MORE what it takes of malloc in the end,
+ * without touching it. Whoever calls anything else is killed. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -65,6 +66,9 @@ int main(int count, char **words) {
 		if (i % 3) free(some);
 		if ((size_t)i < mib) free(had[0][i]), munmap(had[1][i], 1 << 20);
 	}
+	size_t more = count > 3 ? strtoul(words[3], 0, 0) : 0;
+	for (size_t i = 0; i < 2 * more; i++)
+		if (!malloc(512 << 10)) return 9;
 	puts("filtered");
 	return 0;
 }

@@ -101,12 +101,13 @@ mod tests {
     #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn what_a_process_touched_is_told_apart() {
         // Fresh memory of the kernel, untouched.
-        let mut memory = vec![0_u8; 64 << 20];
+        let mut memory = std::hint::black_box(vec![0_u8; 64 << 20]);
         let at = |page: usize| std::ptr::from_ref(&memory[page * 4096]) as u64;
         let [loaded, stored, untouched] = [at(100), at(200), at(300)];
         let code = states_of as *const () as u64;
         std::hint::black_box(memory[100 * 4096]);
         memory[200 * 4096] = 1;
+        std::hint::black_box(&memory);
         let mut all = [loaded, stored, untouched, code];
         all.sort_unstable();
         let found = states_of(&all);
