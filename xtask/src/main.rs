@@ -21,6 +21,7 @@ mod lint;
 mod miri;
 mod mutants;
 mod nightly;
+mod output_hashes;
 mod portable;
 mod prebuilt;
 mod python;
@@ -64,6 +65,8 @@ enum Task {
     Storm(storm::Arguments),
     /// Check what no compiler checks
     Tidy,
+    /// Say whether what the program prints of every journal is as it was
+    OutputHashes(output_hashes::Arguments),
     /// Rewrite docs/record.schema.json
     Schema,
     /// Put the reports of records/ into the pages that show them
@@ -96,6 +99,7 @@ impl Task {
             Self::Vm(asked) => vm::vm(asked),
             Self::Storm(asked) => storm::storm(&asked),
             Self::Tidy => tidy::tidy(),
+            Self::OutputHashes(asked) => output_hashes::output_hashes(&asked),
             Self::Schema => schema(),
             Self::Splice(asked) => splice::splice(&asked),
             Self::Python(asked) => python::python(&asked),

@@ -18,6 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
+pub(crate) use self::records::unpack;
 use self::{page::Mark, records::Records};
 use crate::shell::{self, cargo, git, output};
 

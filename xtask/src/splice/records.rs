@@ -121,7 +121,8 @@ fn pack(text: &str) -> Result<Vec<u8>> {
     Ok(writer.finish()?)
 }
 
-fn unpack(packed: &Path) -> Result<Vec<u8>> {
+/// What a packed file holds.
+pub(crate) fn unpack(packed: &Path) -> Result<Vec<u8>> {
     let mut journal = Vec::new();
     XzReader::new(fs::File::open(packed)?, true).read_to_end(&mut journal)?;
     Ok(journal)
