@@ -12,7 +12,7 @@ use libfuzzer_sys::{
 };
 use pagelab_fuzz::{folder, short, sow, text};
 use pagelab_record::{Record, RunHeader, journal};
-use pagelab_report::{Publication, Report, Style};
+use pagelab_report::{Publication, Report, Style, VIEWS, Views};
 
 /// Publications of ours: their files are what is edited.
 const OURS: [(&str, &str, &str, &str); 3] =
@@ -100,7 +100,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         }
         Ok(publication) => {
             let (header, records) = &*GOLDEN;
-            let report = Report::of(header, records, None, &[publication], |_, _| None);
+            let views = Views::new(VIEWS, |_, _| None);
+            let report = Report::of(header, records, None, &[publication], &views);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }
     }

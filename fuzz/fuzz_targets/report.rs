@@ -16,7 +16,7 @@ use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
 };
-use pagelab_report::{Publication, Report, Style};
+use pagelab_report::{Publication, Report, Style, VIEWS, Views};
 use serde_json::{Number, Value};
 
 /// What is edited.
@@ -134,7 +134,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
     let Asked { header, records, published, width, color } = asked;
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
-    let report = Report::of(&header, &records, damage.as_ref(), published, |_, _| None);
+    let views = Views::new(VIEWS, |_, _| None);
+    let report = Report::of(&header, &records, damage.as_ref(), published, &views);
     let style = Style { color, width };
     // One form each time: all are views of what was derived above, which takes the longest.
     match width % 7 {

@@ -12,7 +12,7 @@ use pagelab_record::{
     journal::{self, Damage},
     latency, units,
 };
-use pagelab_report::{Line, Report, Style, Told};
+use pagelab_report::{Line, Report, Style, Told, VIEWS, Views};
 use pyo3::{
     exceptions::{PyOSError, PyValueError},
     prelude::*,
@@ -60,7 +60,7 @@ impl Run {
     fn report(&self, host: Option<&str>) -> Report {
         let mine = self.records.iter().filter(|record| record.host.name() == host);
         let mine: Vec<Record> = mine.cloned().collect();
-        Report::of(&self.header, &mine, self.damage.as_ref(), &[], default_of)
+        Report::of(&self.header, &mine, self.damage.as_ref(), &[], &Views::new(VIEWS, default_of))
     }
 
     /// Records that ran and whose numbers may be quoted, with their places.

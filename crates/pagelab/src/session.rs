@@ -22,7 +22,7 @@ use pagelab_record::{
     schema::RUN_SCHEMA,
     vocabulary::workload::TRIED,
 };
-use pagelab_report::Report;
+use pagelab_report::{Report, VIEWS, Views};
 use pagelab_sys::{files::folder::Folder, machine::environment, time::unix_seconds};
 
 use crate::{
@@ -170,7 +170,7 @@ impl Run {
         let Self { folder, header, records, .. } = self;
         let records = latest(records);
         let report =
-            Report::of(&header, &records, None, &published::beside(&header, &[]), default_of);
+            Report::of(&header, &records, None, &published::beside(&header, &[]), &views());
         let page = folder.path().join(PAGE);
         folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
             let (kept, directory) = (records.len(), folder.path().display());
@@ -311,8 +311,13 @@ pub(crate) fn carry_out(
     run.conclude(end)
 }
 
+/// What reports show of each workload.
+pub(crate) fn views() -> Views {
+    Views::new(VIEWS, default_of)
+}
+
 /// The default of a workload's parameter: what a report need not say.
-pub(crate) fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
+fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
     let workload = pagelab_workloads::workload(workload).ok()?;
     workload.params().iter().find(|param| param.name == parameter).map(|param| param.default)
 }

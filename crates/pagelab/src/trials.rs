@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
-use pagelab_report::{Pair, Twice};
+use pagelab_report::{Twice, TwicePair};
 use pagelab_sys::files::folder::Folder;
 
 use crate::{exit::Failure, output};
@@ -58,7 +58,7 @@ impl Kept {
     ///
     /// # Errors
     /// When the disk is full or fails.
-    pub(crate) fn keep(&mut self, pair: Pair) -> Result<(), anyhow::Error> {
+    pub(crate) fn keep(&mut self, pair: TwicePair) -> Result<(), anyhow::Error> {
         let line = serde_json::to_string(&pair)?;
         writeln!(self.file, "{line}")?;
         self.file.sync_data()?;

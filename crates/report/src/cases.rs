@@ -5,7 +5,7 @@ use pagelab_record::Case;
 use crate::{Entry, parameter, parameters};
 
 /// Whether it is the touches that fault, not a call before them.
-pub(crate) fn touches_fault(case: &Case) -> bool {
+pub fn touches_fault(case: &Case) -> bool {
     matches!(
         case.get(parameter::POPULATE),
         None | Some("touch" | "mlock-onfault" | "populate-read")
@@ -13,12 +13,12 @@ pub(crate) fn touches_fault(case: &Case) -> bool {
 }
 
 /// Whether several workers fault at once.
-pub(crate) fn is_parallel(case: &Case) -> bool {
+pub fn is_parallel(case: &Case) -> bool {
     ["threads", "processes"].iter().any(|name| case.get(name).is_some_and(|n| n != "1"))
 }
 
 /// The test of a case by its name, or what it consists of.
-pub(crate) fn test_of(case: &Case) -> String {
+pub fn test_of(case: &Case) -> String {
     let of = |name| case.get(name).unwrap_or_default();
     match of("test") {
         "" | "unnamed" => {}
@@ -37,12 +37,12 @@ pub(crate) fn test_of(case: &Case) -> String {
 }
 
 /// The parameters of some rows that get a column: `always`, and what tells two of them apart.
-pub(crate) fn columns(entries: &[&Entry], always: &[&str]) -> Vec<String> {
+pub fn columns(entries: &[&Entry], always: &[&str]) -> Vec<String> {
     parameters::columns(&cases(entries), always)
 }
 
 /// `All rows: size=128m. `: what no column says, where it is not what it is when nobody asks.
-pub(crate) fn all_rows(entries: &[&Entry], shown: &[String]) -> String {
+pub fn all_rows(entries: &[&Entry], shown: &[String]) -> String {
     let is_set = |name: &str| entries.iter().any(|entry| entry.set.contains(name));
     let told = |name: &str| is_set(name) && !shown.iter().any(|shown| shown == name);
     match parameters::shared(&cases(entries), told).as_str() {
@@ -57,7 +57,7 @@ fn cases<'e>(entries: &[&'e Entry]) -> Vec<&'e Case> {
 
 /// Gives the cases of a workload their short names: what they are called by, and what tells them
 /// from the others.
-pub(crate) fn name_shortly(entries: &mut [&mut Entry], by: &[&str]) {
+pub fn name_shortly(entries: &mut [&mut Entry], by: &[&str]) {
     let Some(workload) = entries.first().map(|entry| entry.record.workload.clone()) else { return };
     let cases: Vec<&Case> = entries.iter().map(|entry| entry.case()).collect();
     let names = short_names(&workload, &cases, by);
@@ -67,7 +67,7 @@ pub(crate) fn name_shortly(entries: &mut [&mut Entry], by: &[&str]) {
 }
 
 /// The short names of some cases of a workload.
-pub(crate) fn short_names(workload: &str, cases: &[&Case], by: &[&str]) -> Vec<String> {
+pub fn short_names(workload: &str, cases: &[&Case], by: &[&str]) -> Vec<String> {
     let rest: Vec<_> = cases.iter().map(|case| parameters::without(case, by)).collect();
     let labels = parameters::labels(&rest.iter().collect::<Vec<_>>(), "");
     let name = |(case, label): (&&Case, String)| {
@@ -81,14 +81,14 @@ pub(crate) fn short_names(workload: &str, cases: &[&Case], by: &[&str]) -> Vec<S
 }
 
 /// The name of a trace without what its generator takes: what published results go by.
-pub(crate) fn name_of(case: &Case) -> &str {
+pub fn name_of(case: &Case) -> &str {
     let trace = case.get(parameter::TRACE).unwrap_or_default();
     trace.split(':').next().unwrap_or(trace)
 }
 
 /// What to call some cases: their traces, and where that tells two of them not apart, what does;
 /// but not the parameters that are said elsewhere.
-pub(crate) fn titles(entries: &[&Entry], said: &[&str]) -> Vec<String> {
+pub fn titles(entries: &[&Entry], said: &[&str]) -> Vec<String> {
     let said = [said, &["trace"]].concat();
     let names: Vec<&str> =
         entries.iter().map(|e| parameters::display_trace(e.value(parameter::TRACE))).collect();

@@ -15,14 +15,15 @@ use crate::{Quantity, Unit};
 const HUES: [f64; 8] = [255.0, 40.0, 155.0, 325.0, 95.0, 205.0, 290.0, 15.0];
 
 /// The colour of the nth thing of several.
-pub(crate) fn hue(nth: usize) -> f64 {
+pub fn hue(nth: usize) -> f64 {
     HUES[nth % HUES.len()]
 }
 
 /// How far apart values stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Scale {
+pub enum Scale {
+    /// Evenly.
     Linear,
     /// By powers of ten.
     Decades,
@@ -32,7 +33,7 @@ pub(crate) enum Scale {
 
 /// What stands along one side of a [`Plane`].
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Axis {
+pub struct Axis {
     name: String,
     unit: Unit,
     scale: Scale,
@@ -43,17 +44,20 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    pub(crate) fn new(name: &str, unit: Unit, scale: Scale) -> Self {
+    /// An axis as long as its values need.
+    pub fn new(name: &str, unit: Unit, scale: Scale) -> Self {
         Self { name: name.to_owned(), unit, scale, ends: [None; 2], places: Vec::new() }
     }
 
+    /// The axis with ends of its own.
     #[must_use]
-    pub(crate) fn between(self, low: f64, high: f64) -> Self {
+    pub fn between(self, low: f64, high: f64) -> Self {
         Self { ends: [Some(low), Some(high)], ..self }
     }
 
+    /// The axis with a name for each of these values.
     #[must_use]
-    pub(crate) fn at(self, places: Vec<(f64, String)>) -> Self {
+    pub fn at(self, places: Vec<(f64, String)>) -> Self {
         Self { places, ..self }
     }
 }
@@ -61,22 +65,25 @@ impl Axis {
 /// How the points of a [`Curve`] are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Mark {
+pub enum Mark {
+    /// A line.
     Line,
     /// A line that keeps its value up to the next point.
     Steps,
     /// A line with its points.
     Knots,
+    /// Points alone.
     Points,
 }
 
 /// Points of one thing. Curves of one label are switched and named together.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Curve {
+pub struct Curve {
     label: String,
     hue: Option<f64>,
     mark: Mark,
-    pub(crate) dash: Dash,
+    /// How its line is drawn.
+    pub dash: Dash,
     points: Vec<(f64, f64)>,
     /// A place, and the ends of the interval there.
     spans: Vec<(f64, f64, f64)>,
@@ -85,14 +92,18 @@ pub(crate) struct Curve {
 /// How a line is drawn; a point that is no whole one is hollow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Dash {
+pub enum Dash {
+    /// One line.
     Whole,
+    /// Dashes.
     Dashed,
+    /// Dots.
     Dotted,
 }
 
 impl Curve {
-    pub(crate) fn new(
+    /// A curve through these points; without a hue it is grey and dashed.
+    pub fn new(
         label: impl Into<String>,
         hue: Option<f64>,
         mark: Mark,
@@ -104,7 +115,7 @@ impl Curve {
     }
 
     /// The medians of quantities, with their intervals.
-    pub(crate) fn of(
+    pub fn of(
         label: impl Into<String>,
         hue: Option<f64>,
         mark: Mark,
@@ -115,8 +126,9 @@ impl Curve {
         Self { spans, ..Self::new(label, hue, mark, points) }
     }
 
+    /// The curve with another line.
     #[must_use]
-    pub(crate) fn drawn(self, dash: Dash) -> Self {
+    pub fn drawn(self, dash: Dash) -> Self {
         Self { dash, ..self }
     }
 }
@@ -128,30 +140,36 @@ fn short(value: f64) -> f64 {
 
 /// Curves between two axes.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Plane {
-    pub(crate) title: String,
-    pub(crate) caption: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
-    pub(crate) curves: Vec<Curve>,
+pub struct Plane {
+    /// Its heading.
+    pub title: String,
+    /// What to see in it.
+    pub caption: String,
+    /// Across.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// What is drawn.
+    pub curves: Vec<Curve>,
     /// A value that bounds the others, and its name.
-    pub(crate) bound: Option<(f64, String)>,
+    pub bound: Option<(f64, String)>,
 }
 
 impl Plane {
-    pub(crate) fn new(title: &str, caption: &str, [x, y]: [Axis; 2], curves: Vec<Curve>) -> Self {
+    /// A drawing of some curves.
+    pub fn new(title: &str, caption: &str, [x, y]: [Axis; 2], curves: Vec<Curve>) -> Self {
         Self { title: title.to_owned(), caption: caption.to_owned(), x, y, curves, bound: None }
     }
 
     /// None where there is nothing to draw.
-    pub(crate) fn shown(self) -> Option<Self> {
+    pub fn shown(self) -> Option<Self> {
         self.curves.iter().any(|curve| !curve.points.is_empty()).then_some(self)
     }
 }
 
 /// What the bars or dots of a colour are.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Key {
+pub struct Key {
     label: String,
     hue: Option<f64>,
     hollow: bool,
@@ -160,12 +178,14 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn new(label: impl Into<String>, hue: Option<f64>) -> Self {
+    /// A key of that colour; grey where it has no hue.
+    pub fn new(label: impl Into<String>, hue: Option<f64>) -> Self {
         Self { label: label.into(), hue, hollow: false, drawn: false }
     }
 
+    /// The key of what is drawn hollow.
     #[must_use]
-    pub(crate) fn hollow(self, hollow: bool) -> Self {
+    pub fn hollow(self, hollow: bool) -> Self {
         Self { hollow, ..self }
     }
 }
@@ -190,9 +210,11 @@ struct Lane {
 
 /// A lane for each of several things, along one scale.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Lanes {
-    pub(crate) title: String,
-    pub(crate) caption: String,
+pub struct Lanes {
+    /// Its heading.
+    pub title: String,
+    /// What to see in it.
+    pub caption: String,
     /// Dots on one line in each lane, on a logarithmic scale; bars under each other otherwise.
     dots: bool,
     keys: Vec<Key>,
@@ -202,11 +224,11 @@ pub(crate) struct Lanes {
 }
 
 /// A thing to draw in [`Lanes`], and the value of each key that it has.
-pub(crate) type Row = (String, Vec<(usize, Quantity)>);
+pub type Row = (String, Vec<(usize, Quantity)>);
 
 impl Lanes {
     /// Bars that begin at nothing. A value that bounds the others is a line through all lanes.
-    pub(crate) fn bars(
+    pub fn bars(
         [title, caption]: [&str; 2],
         keys: Vec<Key>,
         rows: Vec<Row>,
@@ -220,7 +242,7 @@ impl Lanes {
     }
 
     /// Dots between the powers of ten around all of them.
-    pub(crate) fn dots([title, caption]: [&str; 2], keys: Vec<Key>, rows: Vec<Row>) -> Self {
+    pub fn dots([title, caption]: [&str; 2], keys: Vec<Key>, rows: Vec<Row>) -> Self {
         let all = || rows.iter().flat_map(|(_, dots)| dots).map(|(_, q)| *q);
         let ends = all().flat_map(|q| [q.value, q.low, q.high]).filter(|value| *value > 0.0);
         let (low, high) = ends.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), value| {
@@ -242,12 +264,7 @@ impl Lanes {
 
     /// Ratios with their intervals, as far to either side of 1 as the farthest; lines at 1 and at
     /// the ends of a tie.
-    pub(crate) fn ratios(
-        [title, caption]: [&str; 2],
-        keys: Vec<Key>,
-        rows: Vec<Row>,
-        tie: f64,
-    ) -> Self {
+    pub fn ratios([title, caption]: [&str; 2], keys: Vec<Key>, rows: Vec<Row>, tie: f64) -> Self {
         let all =
             rows.iter().flat_map(|(_, dots)| dots).flat_map(|(_, q)| [q.value, q.low, q.high]);
         let far = all.map(|value| value.ln().abs()).fold((1.0 + 2.0 * tie).ln(), f64::max);
@@ -294,7 +311,7 @@ impl Lanes {
     }
 
     /// None where there is nothing to compare.
-    pub(crate) fn shown(mut self) -> Option<Self> {
+    pub fn shown(mut self) -> Option<Self> {
         self.rows.retain(|lane| !lane.bars.is_empty());
         (!self.rows.is_empty()).then_some(self)
     }

@@ -18,22 +18,23 @@ use crate::{
 
 /// A whole report.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Document {
+pub struct Document {
     /// The run's name.
-    pub(crate) title: String,
+    pub title: String,
     /// Name and value of what a reader must know first: host, kernel, date, command.
-    pub(crate) facts: Vec<(String, String)>,
+    pub facts: Vec<(String, String)>,
     /// What went wrong with the run as a whole.
-    pub(crate) alerts: Vec<Note>,
+    pub alerts: Vec<Note>,
     /// The main numbers.
-    pub(crate) headlines: Vec<Headline>,
+    pub headlines: Vec<Headline>,
     /// Everything else.
-    pub(crate) sections: Vec<Section>,
+    pub sections: Vec<Section>,
 }
 
 impl Document {
     /// The document as it may be shown: no text in it can be obeyed by a terminal or break a line.
-    pub(crate) fn harmless(mut self) -> Self {
+    #[must_use]
+    pub fn harmless(mut self) -> Self {
         let line = |text: &mut String| *text = visible_line(text);
         let note = |note: &mut Note| {
             line(&mut note.text);
@@ -76,20 +77,20 @@ impl Document {
 
 /// One of the main numbers.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Headline {
+pub struct Headline {
     /// The number with its unit.
-    pub(crate) value: String,
+    pub value: String,
     /// What it is.
-    pub(crate) label: String,
+    pub label: String,
     /// Its interval, and what to set it against.
-    pub(crate) detail: String,
+    pub detail: String,
     /// How it should sound.
-    pub(crate) tone: Tone,
+    pub tone: Tone,
 }
 
 impl Headline {
     /// What it is, with the detail in parentheses.
-    pub(crate) fn told(&self) -> String {
+    pub fn told(&self) -> String {
         let Self { label, detail, .. } = self;
         if detail.is_empty() { label.clone() } else { format!("{label} ({detail})") }
     }
@@ -97,34 +98,37 @@ impl Headline {
 
 /// A part of a report under its own heading.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Section {
+pub struct Section {
     /// Anchor in the HTML form.
-    pub(crate) id: Cow<'static, str>,
+    pub id: Cow<'static, str>,
     /// Heading.
-    pub(crate) title: String,
+    pub title: String,
     /// Too long for a terminal or a mail: only the page shows it.
-    pub(crate) page_only: bool,
+    pub page_only: bool,
     /// What it says, in order.
-    pub(crate) blocks: Vec<Block>,
+    pub blocks: Vec<Block>,
 }
 
 impl Section {
-    pub(crate) fn new(id: impl Into<Cow<'static, str>>, title: &str) -> Self {
+    /// A section without blocks.
+    pub fn new(id: impl Into<Cow<'static, str>>, title: &str) -> Self {
         Self { id: id.into(), title: title.to_owned(), page_only: false, blocks: Vec::new() }
     }
 
+    /// The section with one more block.
     #[must_use]
-    pub(crate) fn with(mut self, block: impl Into<Block>) -> Self {
+    pub fn with(mut self, block: impl Into<Block>) -> Self {
         self.add(block);
         self
     }
 
-    pub(crate) fn add(&mut self, block: impl Into<Block>) {
+    /// Adds a block.
+    pub fn add(&mut self, block: impl Into<Block>) {
         self.blocks.push(block.into());
     }
 
     /// Adds each of several.
-    pub(crate) fn all<B: Into<Block>>(&mut self, blocks: impl IntoIterator<Item = B>) {
+    pub fn all<B: Into<Block>>(&mut self, blocks: impl IntoIterator<Item = B>) {
         self.blocks.extend(blocks.into_iter().map(Into::into));
     }
 }
@@ -132,7 +136,7 @@ impl Section {
 /// One element of a section.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Block {
+pub enum Block {
     /// What the blocks up to the next heading are about.
     Heading(String),
     /// A paragraph.
@@ -168,45 +172,45 @@ made_from!(Note => Note, Table => Table, Plane => Plane, Lanes => Lanes);
 
 /// A sentence and what to do about it.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Note {
+pub struct Note {
     /// How it should sound.
-    pub(crate) tone: Tone,
+    pub tone: Tone,
     /// One word that says what it is, such as `INVALID`.
-    pub(crate) tag: &'static str,
+    pub tag: &'static str,
     /// The sentence.
-    pub(crate) text: String,
+    pub text: String,
     /// What to do, empty where nothing can be done.
-    pub(crate) cure: String,
+    pub cure: String,
 }
 
 /// A sentence drawn from records, and what it rests on.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Found {
+pub struct Found {
     /// The sentence.
-    pub(crate) sentence: String,
+    pub sentence: String,
     /// Its interval, nature and caveat.
-    pub(crate) detail: String,
+    pub detail: String,
 }
 
 impl Note {
     /// Something to take care of.
-    pub(crate) fn warn(tag: &'static str, text: String, cure: &str) -> Self {
+    pub fn warn(tag: &'static str, text: String, cure: &str) -> Self {
         Self { tone: Tone::Warn, tag, text, cure: cure.to_owned() }
     }
 }
 
 /// A table whose cells are words.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Table {
+pub struct Table {
     /// Its columns.
-    pub(crate) columns: Vec<Column>,
+    pub columns: Vec<Column>,
     /// Its rows, each as long as `columns`.
-    pub(crate) rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// A table without the numbers that no row has: what nobody measured is no column.
-    pub(crate) fn of(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Self {
+    pub fn of(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Self {
         let mut table = Self { columns, rows };
         for at in (0..table.columns.len()).rev() {
             let is_told = |row: &Vec<Cell>| !matches!(row[at].text.as_str(), "" | "–");
@@ -222,38 +226,42 @@ impl Table {
 /// A column of a [`Table`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Column {
+pub struct Column {
     /// Heading.
-    pub(crate) name: String,
+    pub name: String,
     /// Whether it holds words, which begin at one edge, or numbers, which end at one.
-    pub(crate) words: bool,
+    pub words: bool,
     /// 0 for a column that always shows; of the others the highest is dropped first.
-    pub(crate) rank: u8,
+    pub rank: u8,
     /// Whether it says what the others are about: it is broken into lines, never dropped.
-    pub(crate) explains: bool,
+    pub explains: bool,
 }
 
 impl Column {
-    pub(crate) fn words(name: &str) -> Self {
+    /// A column of words.
+    pub fn words(name: &str) -> Self {
         Self { name: name.to_owned(), words: true, rank: 0, explains: false }
     }
 
     /// A column of words for each name.
-    pub(crate) fn each(names: &[String]) -> Vec<Self> {
+    pub fn each(names: &[String]) -> Vec<Self> {
         names.iter().map(|name| Self::words(name)).collect()
     }
 
-    pub(crate) fn number(name: &str) -> Self {
+    /// A column of numbers.
+    pub fn number(name: &str) -> Self {
         Self { name: name.to_owned(), words: false, rank: 0, explains: false }
     }
 
+    /// The column as one that explains the row: it may be as wide as is left.
     #[must_use]
-    pub(crate) fn explains(self) -> Self {
+    pub fn explains(self) -> Self {
         Self { explains: true, ..self }
     }
 
+    /// The column with another rank.
     #[must_use]
-    pub(crate) fn rank(mut self, rank: u8) -> Self {
+    pub fn rank(mut self, rank: u8) -> Self {
         self.rank = rank;
         self
     }
@@ -262,13 +270,13 @@ impl Column {
 /// A cell of a [`Table`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written")]
-pub(crate) struct Cell {
+pub struct Cell {
     /// Its words.
-    pub(crate) text: String,
+    pub text: String,
     /// How they should sound.
-    pub(crate) tone: Tone,
+    pub tone: Tone,
     /// How deeply the page shades it, in parts of a hundred.
-    pub(crate) depth: u8,
+    pub depth: u8,
 }
 
 /// A cell as a template writes it: a text, or a text and a tone.
@@ -289,37 +297,40 @@ impl From<Written> for Cell {
 }
 
 impl Cell {
-    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+    /// A text with a tone.
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone, depth: 0 }
     }
 
     /// What stands where there is no number.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self::toned("–", Tone::Quiet)
     }
 
     /// A number, or a dash.
-    pub(crate) fn of(quantity: Option<Quantity>) -> Self {
+    pub fn of(quantity: Option<Quantity>) -> Self {
         Self::maybe(quantity.map(Quantity::display))
     }
 
     /// A number with how far it may be off, or a dash.
-    pub(crate) fn spread(quantity: Option<Quantity>) -> Self {
+    pub fn spread(quantity: Option<Quantity>) -> Self {
         Self::maybe(quantity.map(Quantity::display_with_spread))
     }
 
     /// The same as the number that the row exists for.
-    pub(crate) fn strong(self) -> Self {
+    #[must_use]
+    pub fn strong(self) -> Self {
         Self { tone: Tone::Strong, ..self }
     }
 
     /// The same as something that is not the point.
-    pub(crate) fn quiet(self) -> Self {
+    #[must_use]
+    pub fn quiet(self) -> Self {
         Self { tone: Tone::Quiet, ..self }
     }
 
     /// The text, or a dash.
-    pub(crate) fn maybe(text: Option<String>) -> Self {
+    pub fn maybe(text: Option<String>) -> Self {
         text.map_or_else(Self::none, Self::from)
     }
 }
@@ -333,7 +344,7 @@ impl<T: Into<String>> From<T> for Cell {
 /// How words should sound; each form decides how that looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Tone {
+pub enum Tone {
     /// Nothing special.
     #[default]
     Plain,

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
-use crate::{At, Block, Cell, Note, Numbers, Tone, parameters::display};
+use crate::{At, Block, Cell, Note, Numbers, Time, Tone, parameters::display};
 
 /// What a record is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// Every claim holds.
     Valid,
     /// A claim does not hold: the thing measured is not the thing named.
@@ -26,7 +26,8 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    pub(crate) fn name(self) -> &'static str {
+    /// The name in JSON and CSV.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Valid => "valid",
             Self::Invalid => "invalid",
@@ -37,7 +38,7 @@ impl Standing {
     }
 
     /// What a table shows in place of a number.
-    pub(crate) fn cell(self) -> Cell {
+    pub fn cell(self) -> Cell {
         match self {
             Self::Valid => Cell::none(),
             Self::Invalid => Cell::toned("INVALID", Tone::Bad),
@@ -47,7 +48,8 @@ impl Standing {
         }
     }
 
-    pub(crate) fn of(record: &Record) -> Self {
+    /// That of a record.
+    pub fn of(record: &Record) -> Self {
         match &record.outcome {
             Outcome::Skipped { .. } => Self::Skipped,
             Outcome::Failed { .. } => Self::Failed,
@@ -60,22 +62,24 @@ impl Standing {
 
 /// A record with what was made of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The record.
-    pub(crate) record: Record,
+    pub record: Record,
     /// What to call it among others of its run.
-    pub(crate) short: String,
+    pub short: String,
     /// Parameters that are not what they are when nobody asks.
-    pub(crate) set: BTreeSet<String>,
+    pub set: BTreeSet<String>,
+    /// The series and the time of the number that it is compared by, where its view names one.
+    pub main: Option<(&'static str, Time)>,
     /// What it is worth.
-    pub(crate) standing: Standing,
+    pub standing: Standing,
     /// What may be quoted: nothing unless it is valid.
-    pub(crate) numbers: Numbers,
+    pub numbers: Numbers,
 }
 
 impl Entry {
     /// What the series of every record imply, whatever was timed.
-    pub(crate) fn of(record: &Record) -> Self {
+    pub fn of(record: &Record) -> Self {
         let standing = Standing::of(record);
         let numbers = match &record.outcome {
             Outcome::Measured(measured) if standing == Standing::Valid => Numbers::of(measured),
@@ -83,50 +87,53 @@ impl Entry {
         };
         let short = format!("{} {}", record.workload, record.case);
         let set = record.case.0.keys().map(ToString::to_string).collect();
-        Self { record: record.clone(), short, set, standing, numbers }
+        Self { record: record.clone(), short, set, main: None, standing, numbers }
     }
 
     /// Adds what else a record implies, where its numbers may be quoted.
-    pub(crate) fn derive(&mut self, derive: impl FnOnce(&Case, &Measured, &mut Numbers)) {
+    pub fn derive(&mut self, derive: impl FnOnce(&Case, &Measured, &mut Numbers)) {
         if let (Standing::Valid, Some(measured)) = (self.standing, self.record.measured()) {
             derive(&self.record.case, measured, &mut self.numbers);
         }
     }
 
     /// The cell of a parameter.
-    pub(crate) fn parameter_cell(&self, name: &str) -> Cell {
+    pub fn parameter_cell(&self, name: &str) -> Cell {
         Cell::maybe(self.case().get(name).map(|value| display(name, value)))
     }
 
-    pub(crate) fn case(&self) -> &Case {
+    /// The case of its record.
+    pub fn case(&self) -> &Case {
         &self.record.case
     }
 
-    pub(crate) fn value(&self, name: &str) -> &str {
+    /// The value of a parameter, empty where the case has none.
+    pub fn value(&self, name: &str) -> &str {
         self.record.case.get(name).unwrap_or_default()
     }
 
     /// The observations, whatever they are worth.
-    pub(crate) fn measured(&self) -> Option<&Measured> {
+    pub fn measured(&self) -> Option<&Measured> {
         self.record.measured()
     }
 
     /// What was counted under a name; `None` where nobody counted it.
-    pub(crate) fn counter(&self, name: &str) -> Option<u64> {
+    pub fn counter(&self, name: &str) -> Option<u64> {
         self.measured()?.counter(name)
     }
 
-    pub(crate) fn is_valid(&self) -> bool {
+    /// Whether its numbers may be quoted.
+    pub fn is_valid(&self) -> bool {
         self.standing == Standing::Valid
     }
 
     /// Whether it ran at all: such a case has a row in its workload's table.
-    pub(crate) fn has_row(&self) -> bool {
+    pub fn has_row(&self) -> bool {
         self.measured().is_some()
     }
 
     /// The last cell of its row: how much of the proof holds.
-    pub(crate) fn proof(&self) -> Cell {
+    pub fn proof(&self) -> Cell {
         let claims = self.claims();
         let holding = claims.iter().filter(|claim| claim.holds).count();
         match self.standing {
@@ -138,7 +145,7 @@ impl Entry {
     }
 
     /// `3×5`: processes, and repetitions in each.
-    pub(crate) fn counts(&self, at: At<'_>) -> Cell {
+    pub fn counts(&self, at: At<'_>) -> Cell {
         let of = |statistic| self.numbers.get(at, statistic).map(|count| count.value);
         let (Some(processes), Some(repetitions)) = (of("processes"), of("repetitions")) else {
             return Cell::none();
@@ -149,18 +156,18 @@ impl Entry {
     }
 
     /// The claims of its witness, whatever they are worth.
-    pub(crate) fn claims(&self) -> &[Claim] {
+    pub fn claims(&self) -> &[Claim] {
         self.measured().map_or(&[][..], |measured| &measured.witness)
     }
 
     /// Why its numbers are withheld: each claim that does not hold.
-    pub(crate) fn failed_claims(&self) -> impl Iterator<Item = &Claim> {
+    pub fn failed_claims(&self) -> impl Iterator<Item = &Claim> {
         self.claims().iter().filter(|claim| !claim.holds)
     }
 
     /// What stands below a table about its row: each claim that does not hold. The head of the
     /// report says of all of them what is emulated, and so does the last cell of each.
-    pub(crate) fn notes(&self) -> impl Iterator<Item = Block> {
+    pub fn notes(&self) -> impl Iterator<Item = Block> {
         let invalid = self.failed_claims().filter(|_| self.standing == Standing::Invalid);
         invalid.map(|claim| {
             let text = format!("{}: {}", self.short, display_claim(claim));
@@ -170,7 +177,7 @@ impl Entry {
 }
 
 /// A claim that does not hold, as a sentence.
-pub(crate) fn display_claim(claim: &Claim) -> String {
+pub fn display_claim(claim: &Claim) -> String {
     let arm = if claim.arm.is_empty() { String::new() } else { format!(" (arm {})", claim.arm) };
     let tolerance = match claim.tolerance {
         0 => String::new(),

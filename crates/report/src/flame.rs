@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 64;
 
 /// What the page draws.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Flame {
+pub struct Flame {
     title: String,
     caption: String,
     /// How many bars lie on each other.

@@ -1,12 +1,12 @@
 //! Things in the order in which they first came: each once, or with all that goes with it.
 
 /// Each of them once.
-pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     grouped(all.into_iter().map(|one| (one, ()))).into_iter().map(|(one, _)| one).collect()
 }
 
 /// What has the same key, together.
-pub(crate) fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+pub fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in all {
         match groups.iter_mut().find(|(known, _)| *known == key) {

@@ -7,7 +7,8 @@
 use crate::{Cell, Column, Entry, Quantity, Table};
 
 /// What can stand in a cell.
-pub(crate) trait Shown {
+pub trait Shown {
+    /// As a cell.
     fn cell(self) -> Cell;
 }
 
@@ -42,38 +43,46 @@ impl Shown for Option<Quantity> {
 }
 
 /// The columns of a table whose rows are made of `R`.
-pub(crate) struct Grid<'a, R>(Vec<(Column, Says<'a, R>)>);
+#[expect(missing_debug_implementations, reason = "its columns are functions")]
+pub struct Grid<'a, R>(Vec<(Column, Says<'a, R>)>);
 
 /// What a column says of a row.
 type Says<'a, R> = Box<dyn Fn(&R) -> Cell + 'a>;
 
-impl<'a, R: 'a> Grid<'a, R> {
-    pub(crate) fn new() -> Self {
+impl<R> Default for Grid<'_, R> {
+    fn default() -> Self {
         Self(Vec::new())
+    }
+}
+
+impl<'a, R: 'a> Grid<'a, R> {
+    /// A table without columns.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// One more column, whatever it is.
     #[must_use]
-    pub(crate) fn with<S: Shown>(mut self, column: Column, of: impl Fn(&R) -> S + 'a) -> Self {
+    pub fn with<S: Shown>(mut self, column: Column, of: impl Fn(&R) -> S + 'a) -> Self {
         self.0.push((column, Box::new(move |row| of(row).cell())));
         self
     }
 
     /// A column of words, with the rank of [`Column`].
     #[must_use]
-    pub(crate) fn words<S: Shown>(self, name: &str, rank: u8, of: impl Fn(&R) -> S + 'a) -> Self {
+    pub fn words<S: Shown>(self, name: &str, rank: u8, of: impl Fn(&R) -> S + 'a) -> Self {
         self.with(Column::words(name).rank(rank), of)
     }
 
     /// A column of numbers, with the rank of [`Column`].
     #[must_use]
-    pub(crate) fn number<S: Shown>(self, name: &str, rank: u8, of: impl Fn(&R) -> S + 'a) -> Self {
+    pub fn number<S: Shown>(self, name: &str, rank: u8, of: impl Fn(&R) -> S + 'a) -> Self {
         self.with(Column::number(name).rank(rank), of)
     }
 
     /// A column for each parameter in `shown`, of the case that a row is about.
     #[must_use]
-    pub(crate) fn case(self, shown: &'a [String], of: fn(&R) -> &Entry) -> Self {
+    pub fn case(self, shown: &'a [String], of: fn(&R) -> &Entry) -> Self {
         shown
             .iter()
             .fold(self, |grid, name| grid.words(name, 0, move |row| of(row).parameter_cell(name)))
@@ -81,19 +90,19 @@ impl<'a, R: 'a> Grid<'a, R> {
 
     /// What `more` adds, where there is a reason for it.
     #[must_use]
-    pub(crate) fn only_if(self, reason: bool, more: impl FnOnce(Self) -> Self) -> Self {
+    pub fn only_if(self, reason: bool, more: impl FnOnce(Self) -> Self) -> Self {
         if reason { more(self) } else { self }
     }
 
     /// The table with all columns.
-    pub(crate) fn table(self, rows: impl IntoIterator<Item = R>) -> Table {
+    pub fn table(self, rows: impl IntoIterator<Item = R>) -> Table {
         let (columns, says): (Vec<_>, Vec<Says<'a, R>>) = self.0.into_iter().unzip();
         let row = |row: R| says.iter().map(|says| says(&row)).collect();
         Table { columns, rows: rows.into_iter().map(row).collect() }
     }
 
     /// The table without the numbers that no row has: what nobody measured is no column.
-    pub(crate) fn told(self, rows: impl IntoIterator<Item = R>) -> Table {
+    pub fn told(self, rows: impl IntoIterator<Item = R>) -> Table {
         let Table { columns, rows } = self.table(rows);
         Table::of(columns, rows)
     }

@@ -13,7 +13,7 @@ const KINDS_MAX: usize = 3;
 
 /// Of each kind that was asked for, the case with the base page, or else the smallest, and one
 /// worker that has the number.
-pub(crate) fn base_cases<'a>(
+pub fn base_cases<'a>(
     entries: &'a [Entry],
     workload: &str,
     (at, statistic): (At<'_>, &str),
@@ -34,7 +34,7 @@ pub(crate) fn base_cases<'a>(
 }
 
 /// `4 KiB write fault`.
-pub(crate) fn fault(entry: &Entry) -> String {
+pub fn fault(entry: &Entry) -> String {
     let page = match entry.value(parameter::PAGE) {
         page if page.starts_with("hugetlb-") => page.to_owned(),
         page => parameters::page_bytes(page).map_or_else(String::new, whole),
@@ -43,12 +43,12 @@ pub(crate) fn fault(entry: &Entry) -> String {
 }
 
 /// Bytes of a page, `4 KiB`: all that there are are whole.
-pub(crate) fn whole(bytes: u64) -> String {
+pub fn whole(bytes: u64) -> String {
     display_bytes(bytes as f64).replace(".00", "").replace(".0 ", " ")
 }
 
 /// A number with what it is, its interval, and what to set it against.
-pub(crate) fn headline(quantity: Quantity, label: String, against: &[Option<String>]) -> Headline {
+pub fn headline(quantity: Quantity, label: String, against: &[Option<String>]) -> Headline {
     let interval = Some(quantity.told_interval()).filter(|interval| !interval.is_empty());
     let parts: Vec<String> = [interval].iter().chain(against).flatten().cloned().collect();
     let detail = parts.join(" · ");

@@ -18,7 +18,6 @@ use crate::{
     findings::{Cell, Compared, Finding},
     fit::Fit,
     numbers::Number,
-    views::{Fitted, Foretold, advised, tried},
 };
 
 /// The schema of [`document`].
@@ -49,18 +48,8 @@ pub(crate) fn value(run: &Run) -> Value {
         "derived": limits,
         "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
     });
-    if let Some(advice) = advised(run) {
-        value["advice"] = advice;
-    }
-    if let Some(tried) = tried(run) {
-        value["tried"] = tried;
-    }
-    let foretold = Foretold::all(run);
-    if !foretold.is_empty() {
-        value["predictions"] = foretold.iter().map(Foretold::value).collect();
-    }
-    if let Some(fitted) = Fitted::of(run) {
-        value["fit"] = fitted.value();
+    for (name, more) in run.views.json(run) {
+        value[name] = more;
     }
     value
 }

@@ -7,37 +7,38 @@
 //!
 //! Nothing here measures, prints, or knows the machine it runs on.
 
-mod cases;
-mod chart;
+pub mod cases;
+pub mod chart;
 mod compare;
 mod document;
-mod entry;
+pub mod entry;
 mod findings;
 mod fit;
 mod flame;
 mod gathered;
 mod grid;
-mod headline;
+pub mod headline;
 mod html;
 mod json;
-mod limits;
+pub mod limits;
 mod listing;
 mod markdown;
 mod metric;
-mod numbers;
-mod parameters;
-mod path;
+pub mod numbers;
+pub mod parameters;
 mod published;
 mod quantity;
-mod ratio;
+pub mod ratio;
 mod report;
 mod run;
 mod terminal;
+mod view;
 mod views;
 mod visible;
 
 pub use compare::{
-    Asked, Comparison, Fleet, Hosts, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
+    Asked, Comparison, Counting, Counts, Fleet, Heading, Hosts, Most, Named, Outcome, Pair, Power,
+    Question, Side, Taken, Threshold, Twice, TwicePair,
 };
 pub use json::{Line, Lines, Told};
 pub use listing::Listing;
@@ -48,21 +49,20 @@ pub use published::{
 };
 pub use report::Report;
 pub use terminal::Style;
-pub use views::{BuildLimit, Defaults};
+pub use view::{Defaults, Derive, Rank, Said, Sections, View, Views};
+pub use views::{BuildLimit, VIEWS};
 pub use visible::visible;
 
 // What a view is drawn with is named here, so that a view need not know the files.
-pub(crate) use cases::{all_rows, columns, name_of, titles};
-pub(crate) use chart::{Axis, Curve, Key, Lanes, Mark, Plane, Scale, hue};
-pub(crate) use document::{
-    Block, Cell, Column, Document, Found, Headline, Note, Section, Table, Tone,
-};
-pub(crate) use entry::{Entry, Standing};
-pub(crate) use gathered::{distinct, grouped};
-pub(crate) use grid::Grid;
-pub(crate) use headline::{base_cases, fault, headline};
-pub(crate) use limits::Limits;
-pub(crate) use numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally};
+pub use cases::{all_rows, columns, name_of, titles};
+pub use chart::{Axis, Curve, Key, Lanes, Mark, Plane, Scale, hue};
+pub use document::{Block, Cell, Column, Document, Found, Headline, Note, Section, Table, Tone};
+pub use entry::{Entry, Standing};
+pub use gathered::{distinct, grouped};
+pub use grid::Grid;
+pub use headline::{base_cases, fault, headline};
+pub use limits::Limits;
+pub use numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally};
 pub(crate) use pagelab_record::vocabulary::parameter;
-pub(crate) use quantity::{Quantity, Unit, group_thousands};
-pub(crate) use run::Run;
+pub use quantity::{Quantity, Unit, group_thousands};
+pub use run::Run;

@@ -13,53 +13,54 @@ use crate::{At, Cell, Entry, Note, Numbers, Quantity, Tone, Unit, elapsed, param
 
 /// A share of what cannot be exceeded that is above this is no result: something is not what it is
 /// called. The rest above 1 is what two measurements scatter.
-pub(crate) const SHARE_MAX: f64 = 1.05;
-/// The statistic of a share of the clear limit, and of the read limit.
-pub(crate) const OF_CLEAR: &str = "share_of_clear";
-pub(crate) const OF_READ: &str = "share_of_read";
+pub const SHARE_MAX: f64 = 1.05;
+/// The statistic of a share of the clear limit.
+pub const OF_CLEAR: &str = "share_of_clear";
+/// The statistic of a share of the read limit.
+pub const OF_READ: &str = "share_of_read";
 /// The statistic that such a share has instead when it is above [`SHARE_MAX`].
-pub(crate) const OVER: &str = "over_limit";
+pub const OVER: &str = "over_limit";
 
 /// Levels of the memory hierarchy, nearest first.
 const LEVELS: [&str; 4] = ["l1", "l2", "llc", "dram"];
 /// Operations that have a ceiling: workload, series, and heading.
-pub(crate) const OPERATIONS: [(&str, &str, &str); 3] =
+pub const OPERATIONS: [(&str, &str, &str); 3] =
     [(CLEAR, "clear", "clear"), (COPY, "copy", "copy"), (READ, "read", "read")];
 
 /// A ceiling and what reached it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Best {
+pub struct Best {
     /// The arm.
-    pub(crate) arm: String,
+    pub arm: String,
     /// Its bandwidth.
-    pub(crate) bandwidth: Quantity,
+    pub bandwidth: Quantity,
 }
 
 /// One level of the hierarchy.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Level {
+pub struct Level {
     /// Its name, as in the case.
-    pub(crate) name: String,
+    pub name: String,
     /// Bytes that were worked on.
-    pub(crate) buffer_bytes: u64,
+    pub buffer_bytes: u64,
     /// Clear, copy and read, in the order of [`OPERATIONS`].
-    pub(crate) best: [Option<Best>; 3],
+    pub best: [Option<Best>; 3],
 }
 
 /// Every ceiling of a run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// The levels that were measured.
-    pub(crate) levels: Vec<Level>,
+    pub levels: Vec<Level>,
     /// The timer and the harness: name, value, and what it means.
-    pub(crate) costs: Vec<(&'static str, Quantity, &'static str)>,
+    pub costs: Vec<(&'static str, Quantity, &'static str)>,
     /// Ticks of the time stamp counter a second.
-    pub(crate) tsc_hz: Option<f64>,
+    pub tsc_hz: Option<f64>,
 }
 
 impl Limits {
     /// Gathers the limits among the entries of a run.
-    pub(crate) fn of(entries: &[Entry]) -> Self {
+    pub fn of(entries: &[Entry]) -> Self {
         let levels = LEVELS.iter().filter_map(|name| level(entries, name)).collect();
         let tsc_hz =
             entries.iter().filter_map(|entry| entry.counter(counter::TSC_HZ)).find(|hz| *hz > 0);
@@ -68,30 +69,30 @@ impl Limits {
     }
 
     /// Bandwidth of clearing memory that no cache holds: what bounds a fault that must clear.
-    pub(crate) fn clear(&self) -> Option<Quantity> {
+    pub fn clear(&self) -> Option<Quantity> {
         let dram = self.levels.iter().find(|level| level.name == "dram")?;
         dram.best[0].as_ref().map(|best| best.bandwidth)
     }
 
     /// The level that [`Limits::clear`] is of, and the arm that reached it.
-    pub(crate) fn clear_by(&self) -> Option<(&str, &str)> {
+    pub fn clear_by(&self) -> Option<(&str, &str)> {
         let dram = self.levels.iter().find(|level| level.name == "dram")?;
         Some((&dram.name, &dram.best[0].as_ref()?.arm))
     }
 
     /// Bandwidth of reading memory that no cache holds.
-    pub(crate) fn read(&self) -> Option<Quantity> {
+    pub fn read(&self) -> Option<Quantity> {
         let dram = self.levels.iter().find(|level| level.name == "dram")?;
         dram.best[2].as_ref().map(|best| best.bandwidth)
     }
 
     /// A bandwidth as a share of [`Limits::clear`].
-    pub(crate) fn share_of_clear(&self, bandwidth: Option<Quantity>) -> Option<Quantity> {
+    pub fn share_of_clear(&self, bandwidth: Option<Quantity>) -> Option<Quantity> {
         bandwidth?.over(self.clear()?, Unit::Share)
     }
 
     /// Adds that share; one that is no result under the name of [`OVER`].
-    pub(crate) fn add_share_of_clear(
+    pub fn add_share_of_clear(
         &self,
         at: At<'_>,
         bandwidth: Option<Quantity>,
@@ -102,23 +103,18 @@ impl Limits {
 }
 
 /// Adds a share of a limit under its name, or under that of [`OVER`].
-pub(crate) fn add_share(
-    at: At<'_>,
-    name: &'static str,
-    share: Option<Quantity>,
-    numbers: &mut Numbers,
-) {
+pub fn add_share(at: At<'_>, name: &'static str, share: Option<Quantity>, numbers: &mut Numbers) {
     let name = if share.is_some_and(is_over) { OVER } else { name };
     numbers.add(at, name, share);
 }
 
 /// Whether a share of what cannot be exceeded is no result.
-pub(crate) fn is_over(share: Quantity) -> bool {
+pub fn is_over(share: Quantity) -> bool {
     share.value > SHARE_MAX
 }
 
 /// The cell of a share of a limit.
-pub(crate) fn share_cell(numbers: &Numbers, at: At<'_>, name: &str) -> Cell {
+pub fn share_cell(numbers: &Numbers, at: At<'_>, name: &str) -> Cell {
     match numbers.get(at, OVER) {
         Some(_) => over_cell(),
         None => Cell::of(numbers.get(at, name)),
@@ -126,12 +122,12 @@ pub(crate) fn share_cell(numbers: &Numbers, at: At<'_>, name: &str) -> Cell {
 }
 
 /// What stands in place of a share that is no result.
-pub(crate) fn over_cell() -> Cell {
+pub fn over_cell() -> Cell {
     Cell::toned("> 105 %", Tone::Warn)
 }
 
 /// The warning about shares that are no results: whose they are, and why that may be.
-pub(crate) fn over_note(shares: &[(String, Quantity)], why: &str, cure: &str) -> Option<Note> {
+pub fn over_note(shares: &[(String, Quantity)], why: &str, cure: &str) -> Option<Note> {
     let (name, most) = shares.iter().max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
     let which = match shares.len() {
         1 => format!("{name} has {}", most.display()),
@@ -142,7 +138,7 @@ pub(crate) fn over_note(shares: &[(String, Quantity)], why: &str, cure: &str) ->
 }
 
 /// The same about cases whose shares of a limit are added by [`add_share`].
-pub(crate) fn over_limit(entries: &[&Entry]) -> Option<Note> {
+pub fn over_limit(entries: &[&Entry]) -> Option<Note> {
     let shares = entries.iter().flat_map(|entry| {
         let over = entry.numbers.0.iter().filter(|number| number.statistic == OVER);
         over.map(|number| (entry.short.clone(), number.quantity))
@@ -151,7 +147,7 @@ pub(crate) fn over_limit(entries: &[&Entry]) -> Option<Note> {
 }
 
 /// The same about named shares of a limit.
-pub(crate) fn over_limit_note(shares: &[(String, Quantity)]) -> Option<Note> {
+pub fn over_limit_note(shares: &[(String, Quantity)]) -> Option<Note> {
     let why = "the limit was measured too low, or a cache held the memory";
     over_note(shares, why, "measure the limits again on a quiet machine")
 }

@@ -20,7 +20,6 @@ use crate::{
     numbers::{Time, clock_of, summed},
     parameter,
     quantity::Unit,
-    views,
 };
 
 /// Map, populate and touch taken together.
@@ -116,14 +115,14 @@ impl Place {
     }
 }
 
-/// The places of a record that are compared: those that the workload is for, or `all` times.
+/// The places of a record that are compared: that of the `main` series, or `all` times.
 pub(crate) fn places(
-    workload: &str,
+    main: Option<(&str, Time)>,
     case: &Case,
     measured: &Measured,
     all: bool,
 ) -> BTreeSet<Place> {
-    let main = views::main(workload).filter(|_| !all);
+    let main = main.filter(|_| !all);
     let mut places = BTreeSet::new();
     for series in &measured.series {
         let time = Time::of(series.clock);

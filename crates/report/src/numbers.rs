@@ -20,7 +20,7 @@ const QUANTILES: [(&str, f64); 5] =
 /// Elapsed time, or CPU time: the two that a reader must not mix. Or no time at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Time {
+pub enum Time {
     /// By the TSC, the wall clock, or a script.
     Elapsed,
     /// Time on the CPU.
@@ -30,14 +30,16 @@ pub(crate) enum Time {
 }
 
 impl Time {
-    pub(crate) fn of(clock: Clock) -> Self {
+    /// The time that a clock tells.
+    pub fn of(clock: Clock) -> Self {
         match clock {
             Clock::Tsc | Clock::Wall | Clock::Scripted => Self::Elapsed,
             Clock::Cpu => Self::Cpu,
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// The name in JSON and CSV.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Elapsed => "elapsed",
             Self::Cpu => "cpu",
@@ -48,28 +50,28 @@ impl Time {
 
 /// One derived number and where it belongs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Number {
+pub struct Number {
     /// The arm.
-    pub(crate) arm: String,
+    pub arm: String,
     /// The series, or a name for several taken together.
-    pub(crate) series: String,
+    pub series: String,
     /// Which time.
-    pub(crate) time: Time,
+    pub time: Time,
     /// Which statistic.
-    pub(crate) statistic: Cow<'static, str>,
+    pub statistic: Cow<'static, str>,
     /// The number.
     #[serde(flatten)]
-    pub(crate) quantity: Quantity,
+    pub quantity: Quantity,
 }
 
 /// Every number of one record.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Numbers(pub(crate) Vec<Number>);
+pub struct Numbers(pub Vec<Number>);
 
 impl Numbers {
     /// What every series implies, whatever was timed.
-    pub(crate) fn of(measured: &Measured) -> Self {
+    pub fn of(measured: &Measured) -> Self {
         let mut numbers = Self::default();
         let mut groups: BTreeMap<(&str, &str, Clock), &Series> = BTreeMap::new();
         for series in &measured.series {
@@ -150,7 +152,7 @@ impl Numbers {
     }
 
     /// Adds a number where there is one.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         at: At<'_>,
         statistic: impl Into<Cow<'static, str>>,
@@ -165,7 +167,7 @@ impl Numbers {
     }
 
     /// The number at a place.
-    pub(crate) fn get(&self, at: At<'_>, statistic: &str) -> Option<Quantity> {
+    pub fn get(&self, at: At<'_>, statistic: &str) -> Option<Quantity> {
         let here = |number: &&Number| {
             (number.arm.as_str(), number.series.as_str()) == (at.arm, at.series)
                 && number.time == at.time
@@ -175,7 +177,7 @@ impl Numbers {
     }
 
     /// The arms that have a series, in order of name, `pagelab` first.
-    pub(crate) fn arms(&self, series: &str) -> Vec<&str> {
+    pub fn arms(&self, series: &str) -> Vec<&str> {
         let mine = self.0.iter().filter(|number| number.series == series);
         let mut arms: Vec<&str> = mine.map(|number| number.arm.as_str()).collect();
         arms.sort_unstable_by_key(|arm| (*arm != "pagelab", *arm));
@@ -186,34 +188,37 @@ impl Numbers {
 
 /// Where a number belongs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At<'a> {
-    pub(crate) arm: &'a str,
-    pub(crate) series: &'a str,
-    pub(crate) time: Time,
+pub struct At<'a> {
+    /// Which of the things compared inside a case.
+    pub arm: &'a str,
+    /// What was observed.
+    pub series: &'a str,
+    /// Which time.
+    pub time: Time,
 }
 
 /// Elapsed time of a series in an arm.
-pub(crate) const fn elapsed<'a>(arm: &'a str, series: &'a str) -> At<'a> {
+pub const fn elapsed<'a>(arm: &'a str, series: &'a str) -> At<'a> {
     At { arm, series, time: Time::Elapsed }
 }
 
 /// CPU time of a series in an arm.
-pub(crate) fn cpu<'a>(arm: &'a str, series: &'a str) -> At<'a> {
+pub fn cpu<'a>(arm: &'a str, series: &'a str) -> At<'a> {
     At { arm, series, time: Time::Cpu }
 }
 
 /// What was counted of an arm.
-pub(crate) fn tally<'a>(arm: &'a str, series: &'a str) -> At<'a> {
+pub fn tally<'a>(arm: &'a str, series: &'a str) -> At<'a> {
     At { arm, series, time: Time::None }
 }
 
 /// What was counted of a case as a whole, by the name of what it belongs to.
-pub(crate) fn counted(series: &str) -> At<'_> {
+pub fn counted(series: &str) -> At<'_> {
     tally("", series)
 }
 
 /// The clock by which a series of an arm was taken, of those that tell `time`.
-pub(crate) fn clock_of(series: &[Series], name: &str, arm: &str, time: Time) -> Option<Clock> {
+pub fn clock_of(series: &[Series], name: &str, arm: &str, time: Time) -> Option<Clock> {
     let mine = series.iter().filter(|s| s.name == name && s.arm == arm);
     mine.map(|s| s.clock).find(|clock| Time::of(*clock) == time)
 }
@@ -222,7 +227,7 @@ pub(crate) fn clock_of(series: &[Series], name: &str, arm: &str, time: Time) -> 
 ///
 /// A series that an arm does not have adds nothing; one that has fewer observations than `last`
 /// adds to the first ones. The result is named after and shaped like `last`.
-pub(crate) fn summed(
+pub fn summed(
     series: &[Series],
     names: &[&str],
     last: &str,
@@ -250,7 +255,7 @@ pub(crate) fn summed(
 }
 
 /// The sum of numbers that a foreign journal may have chosen.
-pub(crate) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+pub fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 

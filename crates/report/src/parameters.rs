@@ -15,13 +15,13 @@ use pagelab_record::{
 
 /// Parameters that often follow the page size and the kind of fault; where they do, those say it
 /// all.
-pub(crate) const FOLLOWING: [&str; 3] = [parameter::DIR, parameter::ROUNDS, parameter::SIZE];
+pub const FOLLOWING: [&str; 3] = [parameter::DIR, parameter::ROUNDS, parameter::SIZE];
 
 /// Parameters that change with the page size by themselves, so that they do not tell cases apart.
-pub(crate) const FOLLOW_PAGE: [&str; 3] = [parameter::PAGE, parameter::SIZE, parameter::ROUNDS];
+pub const FOLLOW_PAGE: [&str; 3] = [parameter::PAGE, parameter::SIZE, parameter::ROUNDS];
 
 /// Parameters that get a column: `always`, and those that tell two of the cases apart.
-pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
+pub fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     let names: BTreeSet<&Word> = cases.iter().flat_map(|case| case.0.keys()).collect();
     let mut names: Vec<&Word> = names.into_iter().collect();
     names.sort_by_key(|name| rank(name));
@@ -41,7 +41,7 @@ pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
 }
 
 /// What cases have in common in the parameters that are to be told, as one line.
-pub(crate) fn shared(cases: &[&Case], told: impl Fn(&str) -> bool) -> String {
+pub fn shared(cases: &[&Case], told: impl Fn(&str) -> bool) -> String {
     let Some(first) = cases.first() else { return String::new() };
     let differ = |name: &str| cases.iter().any(|case| case.get(name) != first.get(name));
     let said = |name: &str| {
@@ -66,7 +66,7 @@ pub(crate) fn shared(cases: &[&Case], told: impl Fn(&str) -> bool) -> String {
 }
 
 /// What is left of a case without some of its parameters: cases that agree in it form one group.
-pub(crate) fn without(case: &Case, names: &[&str]) -> Case {
+pub fn without(case: &Case, names: &[&str]) -> Case {
     let told = |name: &str| !LISTS.contains(&name) && !names.contains(&name);
     let kept = case.0.iter().filter(|(name, _)| told(name));
     Case(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
@@ -83,7 +83,7 @@ fn following(axis: &str) -> &'static [&'static str] {
 
 /// Which of some cases is the same but for a parameter; else the first that differs in no more than
 /// what follows it.
-pub(crate) fn otherwise_equal(case: &Case, others: &[&Case], axis: &str) -> Option<usize> {
+pub fn otherwise_equal(case: &Case, others: &[&Case], axis: &str) -> Option<usize> {
     let among = |names: &[&str]| {
         let rest = without(case, names);
         others.iter().position(|other| without(other, names) == rest)
@@ -92,22 +92,22 @@ pub(crate) fn otherwise_equal(case: &Case, others: &[&Case], axis: &str) -> Opti
 }
 
 /// Bytes of the page that a case names; `hugetlb-2m` is as large as `2m`.
-pub(crate) fn page_bytes(page: &str) -> Option<u64> {
+pub fn page_bytes(page: &str) -> Option<u64> {
     units::parse_bytes(page.strip_prefix("hugetlb-").unwrap_or(page)).ok()
 }
 
 /// Where a page stands on the axis of page sizes: by size, hugetlb after the others.
-pub(crate) fn page_rank(page: &str) -> (bool, u64) {
+pub fn page_rank(page: &str) -> (bool, u64) {
     (page.starts_with("hugetlb-"), page_bytes(page).unwrap_or(u64::MAX))
 }
 
 /// A trace as a heading: a path is its last part.
-pub(crate) fn display_trace(trace: &str) -> &str {
+pub fn display_trace(trace: &str) -> &str {
     trace.rsplit('/').next().unwrap_or(trace)
 }
 
 /// The memory type as the processor manuals write it: what the kernel hands out for UC is UC-.
-pub(crate) fn display_type(memory_type: &str) -> String {
+pub fn display_type(memory_type: &str) -> String {
     match memory_type {
         "uc" => "UC-".to_owned(),
         other => other.to_uppercase(),
@@ -115,7 +115,7 @@ pub(crate) fn display_type(memory_type: &str) -> String {
 }
 
 /// A scenario as a heading: a path is its last part, a preset its name.
-pub(crate) fn display_scenario(scenario: &str) -> &str {
+pub fn display_scenario(scenario: &str) -> &str {
     if scenario.starts_with('/') {
         scenario.rsplit('/').next().unwrap_or(scenario)
     } else {
@@ -124,7 +124,7 @@ pub(crate) fn display_scenario(scenario: &str) -> &str {
 }
 
 /// A value as people read it.
-pub(crate) fn display(name: &str, value: &str) -> String {
+pub fn display(name: &str, value: &str) -> String {
     match name {
         parameter::TRACE => display_trace(value).to_owned(),
         parameter::TYPE => display_type(value),
@@ -134,7 +134,7 @@ pub(crate) fn display(name: &str, value: &str) -> String {
 }
 
 /// The value of each parameter that most of the cases have.
-pub(crate) fn usual(cases: &[&Case]) -> Case {
+pub fn usual(cases: &[&Case]) -> Case {
     let mut counts: BTreeMap<&Word, BTreeMap<&Word, usize>> = BTreeMap::new();
     for (name, value) in cases.iter().flat_map(|case| &case.0) {
         *counts.entry(name).or_default().entry(value).or_default() += 1;
@@ -149,7 +149,7 @@ pub(crate) fn usual(cases: &[&Case]) -> Case {
 
 /// How many parameters of a case are not the usual ones, apart from some and from those that
 /// follow others.
-pub(crate) fn unusual(case: &Case, usual: &Case, apart: &[&str]) -> usize {
+pub fn unusual(case: &Case, usual: &Case, apart: &[&str]) -> usize {
     let told =
         |name: &str| !LISTS.contains(&name) && !FOLLOWING.contains(&name) && !apart.contains(&name);
     let differs = |name: &str, value: &str| usual.get(name).is_some_and(|u| u != value);
@@ -165,7 +165,7 @@ const MANY: usize = 5;
 
 /// Names for groups of cases: what differs between them, or `alone` where nothing does. Where there
 /// are many, what most of them have is not said, but for kind and page.
-pub(crate) fn labels(cases: &[&Case], alone: &str) -> Vec<String> {
+pub fn labels(cases: &[&Case], alone: &str) -> Vec<String> {
     let names = columns(cases, &[]);
     let mut usual = usual(cases);
     usual.0.retain(|name, value| {

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 /// What a [`Quantity`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Nanoseconds.
     Ns,
     /// Nanoseconds for each KiB.
@@ -30,7 +30,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// The name in JSON and CSV.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Ns => "ns",
             Self::NsPerKib => "ns/KiB",
@@ -52,20 +52,20 @@ impl Serialize for Unit {
 
 /// A value with the ends of its interval; all three are equal where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     /// The headline.
-    pub(crate) value: f64,
+    pub value: f64,
     /// Lower end of the interval.
-    pub(crate) low: f64,
+    pub low: f64,
     /// Upper end of the interval.
-    pub(crate) high: f64,
+    pub high: f64,
     /// Probability that such an interval holds the true value; 0 where nobody can say.
-    pub(crate) coverage: f64,
+    pub coverage: f64,
     /// Fresh processes that it rests on; 0 where it has no interval.
     #[serde(skip)]
-    pub(crate) processes: usize,
+    pub processes: usize,
     /// What it counts.
-    pub(crate) unit: Unit,
+    pub unit: Unit,
 }
 
 /// What an interval covers that is called one; what covers less is the span of some medians.
@@ -73,20 +73,21 @@ const INTERVAL: f64 = 0.95;
 
 impl Quantity {
     /// A number that has no interval.
-    pub(crate) fn exact(value: f64, unit: Unit) -> Self {
+    pub fn exact(value: f64, unit: Unit) -> Self {
         // A sum of nothing is -0.0.
         let value = value + 0.0;
         Self { value, low: value, high: value, coverage: 0.0, processes: 0, unit }
     }
 
     /// An estimate in its own unit.
-    pub(crate) fn of(estimate: &Estimate, unit: Unit) -> Self {
+    pub fn of(estimate: &Estimate, unit: Unit) -> Self {
         let Estimate { value, low, high, coverage, processes, .. } = *estimate;
         Self { value, low, high, coverage, processes, unit }
     }
 
     /// The sum; a sum of intervals is as wide as all of them.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             value: self.value + other.value,
             low: self.low + other.low,
@@ -98,13 +99,14 @@ impl Quantity {
     }
 
     /// The quantity times a positive number, in another unit.
-    pub(crate) fn times(self, factor: f64, unit: Unit) -> Self {
+    #[must_use]
+    pub fn times(self, factor: f64, unit: Unit) -> Self {
         let Self { value, low, high, .. } = self;
         Self { value: value * factor, low: low * factor, high: high * factor, unit, ..self }
     }
 
     /// A number divided by the quantity: the ends change places. `None` where it would be infinite.
-    pub(crate) fn under(self, numerator: f64, unit: Unit) -> Option<Self> {
+    pub fn under(self, numerator: f64, unit: Unit) -> Option<Self> {
         (self.low > 0.0).then(|| Self {
             value: numerator / self.value,
             low: numerator / self.high,
@@ -115,7 +117,7 @@ impl Quantity {
     }
 
     /// The quantity divided by another.
-    pub(crate) fn over(self, other: Self, unit: Unit) -> Option<Self> {
+    pub fn over(self, other: Self, unit: Unit) -> Option<Self> {
         (other.low > 0.0).then(|| Self {
             value: self.value / other.value,
             low: self.low / other.high,
@@ -127,23 +129,23 @@ impl Quantity {
     }
 
     /// The value for reading: `1.28 µs`, `9.93 GB/s`, `98 %`.
-    pub(crate) fn display(self) -> String {
+    pub fn display(self) -> String {
         self.display_value(self.value)
     }
 
     /// Whether more than rounding in a conversion keeps its ends from the value.
-    pub(crate) fn has_interval(self) -> bool {
+    pub fn has_interval(self) -> bool {
         self.value > 0.0 && (self.high - self.low) / self.value >= 1e-9
     }
 
     /// How far the value may be off: `±0.7%`, half of a 95 % interval, or where too few processes
     /// give one, what their medians span: `(1.27–1.29)`. Empty where it has neither.
-    pub(crate) fn display_spread(self) -> String {
+    pub fn display_spread(self) -> String {
         self.display_spread_by(|value| self.display_value(value))
     }
 
     /// The same, where numbers are written otherwise.
-    pub(crate) fn display_spread_by(self, display: impl Fn(f64) -> String) -> String {
+    pub fn display_spread_by(self, display: impl Fn(f64) -> String) -> String {
         if !self.has_interval() {
             return String::new();
         }
@@ -164,17 +166,17 @@ impl Quantity {
     }
 
     /// Value and spread: `1.28 µs ±0.7%`, `1.28 µs (1.27–1.29)`.
-    pub(crate) fn display_with_spread(self) -> String {
+    pub fn display_with_spread(self) -> String {
         format!("{} {}", self.display(), self.display_spread()).trim_end().to_owned()
     }
 
     /// The ends of the interval and what they are: `95 %: 1.27–1.29 µs`, `3 processes: …`.
-    pub(crate) fn told_interval(self) -> String {
+    pub fn told_interval(self) -> String {
         self.told_interval_by(|value| self.display_value(value))
     }
 
     /// The same, where numbers are written otherwise.
-    pub(crate) fn told_interval_by(self, display: impl Fn(f64) -> String) -> String {
+    pub fn told_interval_by(self, display: impl Fn(f64) -> String) -> String {
         let ends = || span([self.low, self.high].map(&display));
         match self.processes {
             _ if !self.has_interval() => String::new(),
@@ -208,7 +210,7 @@ fn span([low, high]: [String; 2]) -> String {
 }
 
 /// A whole number with its thousands told apart: `52 428 800`.
-pub(crate) fn group_thousands(value: f64) -> String {
+pub fn group_thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     // A sum of nothing is -0.0.
     let digits = if digits == "-0" { "0" } else { &digits };

@@ -12,10 +12,10 @@ use pagelab_record::{Clock, Data, Series, stats, verdict::Ratio};
 use crate::{Quantity, Unit};
 
 /// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
-pub(crate) const TIE: f64 = 0.15;
+pub const TIE: f64 = 0.15;
 
 /// The median time of `arm` over that of `other`, process by process.
-pub(crate) fn of_arms(
+pub fn of_arms(
     series: &[Series],
     name: &str,
     clock: Clock,
@@ -25,11 +25,7 @@ pub(crate) fn of_arms(
 }
 
 /// The same of two series, each with its arm.
-pub(crate) fn of_series(
-    series: &[Series],
-    clock: Clock,
-    pair: [(&str, &str); 2],
-) -> Option<Quantity> {
+pub fn of_series(series: &[Series], clock: Clock, pair: [(&str, &str); 2]) -> Option<Quantity> {
     if pair[0] == pair[1] {
         let is_it = |s: &Series| (s.arm.as_str(), s.name.as_str()) == pair[0] && s.clock == clock;
         return series.iter().any(is_it).then(|| Quantity::exact(1.0, Unit::Ratio));

@@ -13,7 +13,8 @@ use crate::{
     markdown,
     published::Publication,
     terminal::{self, Style},
-    views::{self, BuildLimit, Defaults},
+    view::Views,
+    views::{self, BuildLimit},
     visible::visible,
 };
 
@@ -32,17 +33,17 @@ impl Report {
         records: &[Record],
         damage: Option<&Damage>,
         published: &[Publication],
-        defaults: Defaults,
+        views: &Views,
     ) -> Self {
-        let run = views::run(header, records, damage, published, defaults);
+        let run = views.run(header, records, damage, published);
         let mut document = Document {
             title: header.run.clone(),
             facts: views::facts(header, records),
             alerts: alerts(header, records, damage),
-            headlines: views::headlines(&run),
-            sections: views::sections(&run),
+            headlines: views.headlines(&run),
+            sections: views.sections(&run),
         };
-        if let Some(arms) = arms(header, records) {
+        if let Some(arms) = arms(header, records, views) {
             document.facts.extend(arms.facts);
             document.alerts.extend(arms.alerts);
             document.headlines.splice(..0, arms.headlines);
@@ -124,9 +125,9 @@ impl Report {
 }
 
 /// What a run of two arms says of them.
-fn arms(header: &RunHeader, records: &[Record]) -> Option<Document> {
+fn arms(header: &RunHeader, records: &[Record], views: &Views) -> Option<Document> {
     let side = Side { name: &header.run, header, records, damage: None };
-    let comparison = Comparison::of_arms(&side, &Asked::default()).ok()?;
+    let comparison = Comparison::of_arms(&side, &Asked::of(views)).ok()?;
     let mut document = comparison.whole();
     // The report says by itself on which machine.
     document.facts.retain(|(name, _)| name != "machine");

@@ -11,7 +11,7 @@
 use std::{fs, path::Path, process::Command};
 
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Publication, Report, Side};
+use pagelab_report::{Asked, Comparison, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -121,7 +121,10 @@ fn a_report_is_drawn_in_every_window_and_the_console_is_silent() {
     let published = include_str!("../../../published/fast-memory/records.jsonl");
     let claims = include_str!("../../../published/fast-memory/claims.toml");
     let published = [Publication::parse("fast-memory", published, claims).unwrap()];
-    look_at(&Report::of(&header, &records, None, &published, |_, _| None).html(), 8);
+    look_at(
+        &Report::of(&header, &records, None, &published, &Views::new(VIEWS, |_, _| None)).html(),
+        8,
+    );
 }
 
 #[test]
@@ -138,5 +141,8 @@ fn a_comparison_is_drawn_in_every_window_and_the_console_is_silent() {
     }
     let side = |name, records| Side { name, header: &header, records, damage: None };
     let sides = [side("before-the-patch", &records[..]), side("after-the-patch", &others[..])];
-    look_at(&Comparison::of(&sides, &Asked::default()).unwrap().html(), 4);
+    look_at(
+        &Comparison::of(&sides, &Asked::of(&Views::new(VIEWS, |_, _| None))).unwrap().html(),
+        4,
+    );
 }

@@ -128,7 +128,7 @@ pub(super) fn execute(
     plan: &Plan,
     quiet: bool,
 ) -> Result<Exit, Failure> {
-    let asked = Asked::default();
+    let asked = Asked::of(&crate::session::views());
     let end = measure(&runner, &mut run, plan, &asked, quiet)?;
     // Puts the knobs back before anything slow is drawn.
     drop(runner);

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueHint};
 use pagelab_bench::asked::share;
 use pagelab_record::{Host, Record, RunHeader, journal::Damage};
-use pagelab_report::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
+use pagelab_report::{Asked, Comparison, Most, Outcome, Side, Statistic, Threshold};
 use pagelab_sys::machine::environment;
 
 use crate::{
@@ -67,24 +67,20 @@ pub(super) struct Compare {
 }
 
 const FORMATS: [&str; 7] = ["terminal", "markdown", "lkml", "json", "csv", "html", "folded"];
-/// What a threshold of paths is on.
-const INSTRUCTIONS: &str = "instructions";
-/// What a threshold of programs is on.
-const FAULTS: &str = "faults";
 
 fn threshold(text: &str) -> Result<Threshold, String> {
     let (metric, worse) = text.split_once(':').ok_or_else(|| {
         format!("`{text}` is no threshold: write a metric and how much worse, as in p50:3%")
     })?;
-    if metric == INSTRUCTIONS {
-        let most = worse.parse().ok().filter(|most| (0..=1 << 40).contains(most));
-        let why = || format!("`{worse}` is no number of instructions: write {INSTRUCTIONS}:20");
-        return most.map(Threshold::Instructions).ok_or_else(why);
+    match session::views().threshold(metric) {
+        Some((name, Most::Number)) => {
+            let most = worse.parse::<u64>().ok().filter(|most| *most <= 1 << 40);
+            let why = || format!("`{worse}` is no number of {name}: write {name}:20");
+            most.map(|most| Threshold::Counts(name, most as f64)).ok_or_else(why)
+        }
+        Some((name, Most::Share)) => Ok(Threshold::Counts(name, share(worse)?)),
+        None => Ok(Threshold::Share(metric.parse()?, share(worse)?)),
     }
-    if metric == FAULTS {
-        return share(worse).map(Threshold::Faults);
-    }
-    Ok(Threshold::Share(metric.parse()?, share(worse)?))
 }
 
 /// One of the runs that were named, read.
@@ -213,7 +209,8 @@ impl Compare {
             }
         }
         let floor = self.floor.as_deref().map(floor).transpose()?;
-        Ok(Asked { delta: self.delta, floor, statistics, allow: self.allow.clone() })
+        let (delta, allow) = (self.delta, self.allow.clone());
+        Ok(Asked { delta, floor, statistics, allow, ..Asked::of(&session::views()) })
     }
 
     /// Puts the run that the others are set against first.
@@ -307,7 +304,7 @@ pub(super) fn page(paths: &[PathBuf]) -> Result<String, Failure> {
         paths.iter().map(|path| Opened::side_of(path)).collect::<Result<_, _>>()?;
     let opened = told_apart(opened, paths);
     let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
-    let comparison = Comparison::of(&sides, &Asked::default());
+    let comparison = Comparison::of(&sides, &Asked::of(&session::views()));
     Ok(comparison.ok_or_else(|| usage!("no run to compare"))?.html())
 }
 
@@ -363,7 +360,7 @@ mod tests {
     fn a_threshold_names_a_metric_and_how_much_worse() {
         let Threshold::Share(statistic, worse) = threshold("p99.9:5%").unwrap() else { panic!() };
         assert_eq!((statistic.name().as_str(), worse), ("p99.9", 0.05));
-        assert_eq!(threshold("instructions:20"), Ok(Threshold::Instructions(20)));
+        assert_eq!(threshold("instructions:20"), Ok(Threshold::Counts("instructions", 20.0)));
         assert!(threshold("instructions:-1").is_err() && threshold("instructions:3%").is_err());
         for wrong in ["p50", "p50:", "mean:3%", "p100:3%", "p0:3%", "p50:3%:4%"] {
             assert!(threshold(wrong).is_err(), "{wrong}");

@@ -83,7 +83,7 @@ fn whole(
             beside = published::all(more)?;
         }
         let report =
-            Report::of(&contents.header, &contents.records, damage, &beside, session::default_of);
+            Report::of(&contents.header, &contents.records, damage, &beside, &session::views());
         whole.push_str(&match format {
             "html" => report.html(),
             "json" => report.json(),

@@ -1,12 +1,12 @@
 //! A comparison for programs: JSON and CSV, a cell each.
 
+use std::collections::BTreeMap;
+
 use pagelab_record::verdict::Position;
 use serde_json::{Value, json};
 
 use super::{
     Comparison,
-    counted::Counted,
-    faults::Faults,
     judged::{Against, Cell},
 };
 use crate::{json::quoted, metric::Found, visible::visible};
@@ -41,13 +41,12 @@ pub(super) fn value(comparison: &Comparison<'_>) -> Value {
     let cells: Vec<Value> =
         all.flat_map(|against| against.cells.iter().map(move |c| cell(against, c))).collect();
     let mut whole = json!({ "cells": cells });
-    let paths: Vec<Value> = comparison.counted().map(Counted::json).collect();
-    if !paths.is_empty() {
-        whole["paths"] = paths.into();
+    let mut counts: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (counting, mine) in comparison.counts() {
+        counts.entry(counting.name).or_default().extend(mine.json());
     }
-    let faults: Vec<Value> = comparison.faults().map(Faults::json).collect();
-    if !faults.is_empty() {
-        whole["faults"] = faults.into();
+    for (name, values) in counts {
+        whole[name] = values.into();
     }
     if let Some(Position { value, p, blocks }) =
         comparison.against.iter().find_map(|against| against.position)

@@ -3,7 +3,7 @@
 //! The one idea: what forbids a comparison is asked before any number is looked at; the verdicts of
 //! what is left are those of a family, the cells of one workload.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pagelab_record::{
     Record,
@@ -13,15 +13,13 @@ use pagelab_record::{
 
 use super::{
     Asked, arms, busy,
-    counted::Counted,
+    counts::{Counting, Counts},
     facts::{self, Class, Difference},
-    faults::Faults,
     pairs::{self, Left, Pair},
 };
 use crate::{
     entry::Standing,
     metric::{self, Found, Place, Statistic},
-    views,
 };
 
 /// A case with a metric, on two sides.
@@ -69,10 +67,8 @@ impl Cell<'_> {
 pub(super) struct Against<'r> {
     pub(super) name: String,
     pub(super) cells: Vec<Cell<'r>>,
-    /// Paths, which differ exactly or not at all.
-    pub(super) counted: Vec<Counted<'r>>,
-    /// Programs whose faults were counted.
-    pub(super) faults: Vec<Faults<'r>>,
+    /// What was counted, with what says how that is compared.
+    pub(super) counts: Vec<(&'static Counting, Arc<dyn Counts + 'r>)>,
     /// What one side alone has.
     pub(super) left: Vec<Left>,
     pub(super) differences: Vec<Difference>,
@@ -87,7 +83,7 @@ pub(super) struct Against<'r> {
 impl Against<'_> {
     /// Whether nothing was measured on both sides.
     pub(super) fn is_empty(&self) -> bool {
-        self.cells.is_empty() && self.counted.is_empty() && self.faults.is_empty()
+        self.cells.is_empty() && self.counts.is_empty()
     }
 }
 
@@ -111,14 +107,16 @@ pub(super) fn against<'r>(
         pair.a.boot != pair.b.boot && pair.all().iter().all(|side| boots(side).len() == 1)
     });
     // The limits of the machine are measured with every grid: what was asked for comes before them.
-    pairs.sort_by_key(|pair| views::is_limit(&pair.a.workload));
+    pairs.sort_by_key(|pair| asked.views.of(&pair.a.workload).is_limit);
     let mut differences: Vec<Difference> = Vec::new();
-    let (mut cells, mut counted, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cells, mut counted) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
     let told = pairs.iter().map(|pair| (pair.a.workload.as_str(), &pair.case));
-    let shorts = pairs::short_names(&told.collect::<Vec<_>>());
+    let shorts = pairs::short_names(&told.collect::<Vec<_>>(), &asked.views);
     for (pair, short) in pairs.into_iter().zip(shorts) {
-        if let Some(paths) = Counted::of(&pair, &short) {
-            counted.push(paths);
+        let counting = asked.views.of(&pair.a.workload).counting;
+        let has_counts = counting.filter(|counting| (counting.has)(&pair));
+        if let Some(Counting { name, lacks: None, .. }) = has_counts {
+            counted.entry(*name).or_default().push((pair, short));
             continue;
         }
         let mut mine: Vec<Difference> = version.into_iter().cloned().collect();
@@ -139,17 +137,14 @@ pub(super) fn against<'r>(
             mine.push(Difference::new(Class::Settings, PLANTED, planted));
         }
         let is_blocked = mine.iter().any(|difference| !difference.is_allowed(&asked.allow));
-        let by_default = asked.statistics.is_empty();
-        if let Some(counts) = Faults::of(&pair).filter(|_| !is_blocked) {
-            faults.push(counts);
+        if let Some(counting) = has_counts.filter(|_| !is_blocked) {
+            counted.entry(counting.name).or_default().push((pair, short));
         } else {
-            let mut made = cells_of(&pair, &short, names, (statistics, by_default), is_blocked);
-            // How long a program takes that is watched is no number of the program.
-            made.retain(|cell| !Faults::is_mine(&cell.pair) || cell.place.is_none());
+            let mut made = cells_of(&pair, &short, names, (statistics, asked), is_blocked);
+            let lacks = counting.and_then(|counting| counting.lacks);
+            made.retain(|cell| lacks.is_none() || cell.place.is_none());
             if made.is_empty() {
-                let is_program = Faults::is_mine(&pair);
-                let why = if is_program { Faults::UNSEEN } else { "no series in common" };
-                left.push(pairs::alone(&pair, why));
+                left.push(pairs::alone(&pair, lacks.unwrap_or("no series in common")));
             }
             cells.extend(made);
         }
@@ -163,13 +158,17 @@ pub(super) fn against<'r>(
             }
         }
     }
-    left.sort_by_key(|left| views::is_limit(&left.workload));
+    left.sort_by_key(|left| asked.views.of(&left.workload).is_limit);
     differences.sort();
     judge(&mut cells, delta_of(asked));
     withhold(&mut cells, names);
     let name = names[1].to_owned();
     let position = position(&cells);
-    Against { name, cells, counted, faults, left, differences, all_skipped, boots_differ, position }
+    let made = |counting: &'static Counting| {
+        Some((counting, (counting.of)(counted.remove(counting.name)?)))
+    };
+    let counts = asked.views.countings().filter_map(made).collect();
+    Against { name, cells, counts, left, differences, all_skipped, boots_differ, position }
 }
 
 /// What coming second did, over some cells; each case is asked once, however many metrics it has.
@@ -198,9 +197,10 @@ fn cells_of<'r>(
     pair: &Pair<'r>,
     short: &str,
     names: [&str; 2],
-    (statistics, by_default): (&[Statistic], bool),
+    (statistics, asked): (&[Statistic], &Asked),
     is_blocked: bool,
 ) -> Vec<Cell<'r>> {
+    let by_default = asked.statistics.is_empty();
     let cell = |statistic, place: Option<Place>, verdict, why: String| Cell {
         pair: pair.clone(),
         short: short.to_owned(),
@@ -236,8 +236,9 @@ fn cells_of<'r>(
     // What was published may be any of the times that we take.
     let any =
         [pair.a, pair.b].iter().any(|record| record.nature == pagelab_record::Nature::Published);
-    let [here, there] = [(pair.a, a), (pair.b, b)]
-        .map(|(record, measured)| metric::places(&record.workload, &record.case, measured, any));
+    let [here, there] = [(pair.a, a), (pair.b, b)].map(|(record, measured)| {
+        metric::places(asked.views.main(&record.workload), &record.case, measured, any)
+    });
     let mut cells = Vec::new();
     for place in here {
         let Some(other) = there.iter().find(|other| place.meets(other)) else { continue };

@@ -5,7 +5,7 @@
 //! too long stands on a line of its own.
 
 use super::{
-    Comparison, counted,
+    Comparison,
     judged::{Against, Cell},
     sections,
 };
@@ -40,9 +40,12 @@ pub(super) fn render(comparison: &Comparison<'_>, columns: usize) -> String {
         let tie = if against.cells.is_empty() { "" } else { &tie };
         let head = format!("{} -> {}{tie}", comparison.base_name, against.name);
         wrapped(&head, columns, &mut line);
-        counted::lines(&against.counted, columns, &mut line);
-        for faults in &against.faults {
-            wrapped(&faults.line(), columns, &mut line);
+        for text in against.counts.iter().flat_map(|(_, counts)| counts.mail(columns)) {
+            if text.chars().count() > columns {
+                wrapped(&text, columns, &mut line);
+            } else {
+                line(&text);
+            }
         }
         let width = columns.saturating_sub(NUMBERS).max(12);
         if against.cells.is_empty() {

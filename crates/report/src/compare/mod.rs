@@ -12,11 +12,10 @@
 
 mod arms;
 mod busy;
-mod counted;
+mod counts;
 mod data;
 mod drawn;
 mod facts;
-mod faults;
 mod headings;
 mod hosts;
 mod judged;
@@ -35,18 +34,19 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
+pub use self::{
+    counts::{Counting, Counts, Heading, Most, Named},
+    hosts::{Fleet, Hosts},
+    pairs::Pair,
+    power::{Power, Question, Taken},
+    twice::{Pair as TwicePair, Twice},
+};
 use self::{
-    counted::Counted,
     facts::{Class, Difference},
-    faults::Faults,
     judged::{Against, Cell, against, delta_of},
 };
-pub use self::{
-    hosts::{Fleet, Hosts},
-    power::{Power, Question, Taken},
-    twice::{Pair, Twice},
-};
 use crate::{
+    Views,
     document::Document,
     html, markdown,
     metric::Statistic,
@@ -71,8 +71,10 @@ pub struct Side<'r> {
 }
 
 /// How it is to be compared.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Asked {
+    /// What the workloads are compared by.
+    pub views: Views,
     /// A difference of less is none; where nobody says, what a run of two arms was asked, else the
     /// larger of 3 % and the floor.
     pub delta: Option<f64>,
@@ -84,15 +86,21 @@ pub struct Asked {
     pub allow: Vec<String>,
 }
 
+impl Asked {
+    /// As it is where nobody says anything.
+    pub fn of(views: &Views) -> Self {
+        let views = views.clone();
+        Self { views, delta: None, floor: None, statistics: Vec::new(), allow: Vec::new() }
+    }
+}
+
 /// A threshold: what is worse by more is a failure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
     /// In a metric, by a share.
     Share(Statistic, f64),
-    /// In a path, by so many instructions.
-    Instructions(i64),
-    /// In the page faults of a program, by a share.
-    Faults(f64),
+    /// In counts, by their name.
+    Counts(&'static str, f64),
 }
 
 /// What a comparison comes to as a whole, the gravest first.
@@ -115,6 +123,7 @@ pub enum Outcome {
 pub struct Comparison<'r> {
     base_name: String,
     against: Vec<Against<'r>>,
+    views: Views,
     allow: Vec<String>,
     delta: f64,
     floor: Option<f64>,
@@ -199,7 +208,8 @@ impl<'r> Comparison<'r> {
         let damaged = sides.iter().filter_map(|side| Some((side.name.to_owned(), side.damage?)));
         let (delta, floor) = (delta_of(asked), asked.floor);
         let (allow, notes) = (asked.allow.clone(), damaged.collect());
-        Self { base_name: base.to_owned(), against, allow, delta, floor, notes }
+        let (views, base_name) = (asked.views.clone(), base.to_owned());
+        Self { base_name, against, views, allow, delta, floor, notes }
     }
 
     /// What it comes to, with what is a failure.
@@ -209,12 +219,12 @@ impl<'r> Comparison<'r> {
             Threshold::Share(statistic, worse) => {
                 self.cells().any(|cell| is_worse(cell, statistic, worse))
             }
-            Threshold::Instructions(most) => self.counted().any(|one| one.difference() > most),
-            Threshold::Faults(most) => self.faults().any(|one| one.is_worse(most)),
+            Threshold::Counts(name, most) => self.named(name).any(|counts| counts.is_worse(most)),
         };
-        // A threshold on faults that were not counted is not passed.
-        let is_blind = |threshold: &Threshold| {
-            matches!(threshold, Threshold::Faults(_)) && self.faults().next().is_none()
+        // A threshold on what was not counted is not passed.
+        let is_blind = |threshold: &Threshold| match threshold {
+            Threshold::Counts(name, _) => self.named(name).next().is_none(),
+            Threshold::Share(..) => false,
         };
         if thresholds.iter().any(is_met) {
             Outcome::Worse
@@ -239,15 +249,18 @@ impl<'r> Comparison<'r> {
     /// Whether a cell is known to be slower.
     pub fn is_slower(&self) -> bool {
         self.cells().any(|cell| cell.verdict == Verdict::Slower)
-            || self.counted().any(|one| one.difference() > 0)
+            || self.counts().any(|(_, counts)| counts.is_slower())
     }
 
-    fn counted(&self) -> impl Iterator<Item = &Counted<'r>> {
-        self.against.iter().flat_map(|against| &against.counted)
+    fn counts(&self) -> impl Iterator<Item = (&'static Counting, &dyn Counts)> {
+        let all = self.against.iter().flat_map(|against| &against.counts);
+        all.map(|(counting, counts)| (*counting, &**counts))
     }
 
-    fn faults(&self) -> impl Iterator<Item = &Faults<'r>> {
-        self.against.iter().flat_map(|against| &against.faults)
+    /// The counts that a threshold of that name is on.
+    fn named(&self, name: &str) -> impl Iterator<Item = &dyn Counts> {
+        let mine = self.counts().filter(move |(counting, _)| counting.threshold.0 == name);
+        mine.map(|(_, counts)| counts)
     }
 
     fn cells(&self) -> impl Iterator<Item = &Cell<'r>> {
@@ -282,7 +295,7 @@ impl<'r> Comparison<'r> {
     /// Stacks of paths with what they take before and after: what flame graphs of a difference are
     /// drawn from.
     pub fn folded(&self) -> String {
-        visible(&counted::folded(self.counted()))
+        visible(&self.counts().map(|(_, counts)| counts.folded()).collect::<String>())
     }
 
     /// One file that opens offline.

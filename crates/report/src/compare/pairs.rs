@@ -13,24 +13,26 @@ use pagelab_record::{
 use serde_json::Value;
 
 use super::Side;
-use crate::{parameters, views};
+use crate::{Views, parameters};
 
 /// Two records of one cell.
 #[derive(Debug, Clone)]
-pub(super) struct Pair<'r> {
-    pub(super) a: &'r Record,
-    pub(super) b: &'r Record,
+pub struct Pair<'r> {
+    /// The record of the base.
+    pub a: &'r Record,
+    /// The other one.
+    pub b: &'r Record,
     /// What the cell is, on both sides.
-    pub(super) case: Case,
+    pub case: Case,
     /// What other runs of either side have of it.
-    pub(super) more: [Vec<&'r Record>; 2],
+    pub more: [Vec<&'r Record>; 2],
     /// Its number in a run of two arms, whose processes stand beside each other in blocks.
-    pub(super) cell: Option<u32>,
+    pub cell: Option<u32>,
 }
 
 impl<'r> Pair<'r> {
     /// Every record of either side.
-    pub(super) fn all(&self) -> [Vec<&'r Record>; 2] {
+    pub fn all(&self) -> [Vec<&'r Record>; 2] {
         let [a, b] = &self.more;
         [(self.a, a), (self.b, b)].map(|(one, more)| [&[one], &more[..]].concat())
     }
@@ -266,7 +268,7 @@ pub(super) fn along<'r>(
 }
 
 /// What to call some cases: what tells each from the others of its workload.
-pub(super) fn short_names(cases: &[(&str, &Case)]) -> Vec<String> {
+pub(super) fn short_names(cases: &[(&str, &Case)], views: &Views) -> Vec<String> {
     let mut names = vec![String::new(); cases.len()];
     let mut workloads: Vec<&str> = cases.iter().map(|(workload, _)| *workload).collect();
     workloads.sort_unstable();
@@ -274,7 +276,7 @@ pub(super) fn short_names(cases: &[(&str, &Case)]) -> Vec<String> {
     for workload in workloads {
         let mine: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].0 == workload).collect();
         let told: Vec<&Case> = mine.iter().map(|at| cases[*at].1).collect();
-        let short = crate::cases::short_names(workload, &told, views::called_by(workload));
+        let short = crate::cases::short_names(workload, &told, views.of(workload).short);
         for (at, short) in mine.into_iter().zip(short) {
             names[at] = short;
         }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Asked, Comparison, arms, judged::Cell as Compared, sections};
 use crate::{
+    Views,
     document::{Cell, Document, Headline, Note, Section, Tone},
     grid::Grid,
     terminal::{self, Style},
@@ -36,8 +37,8 @@ pub struct Question {
 
 impl Question {
     /// How the runs of a trial are compared.
-    pub fn asked(&self) -> Asked {
-        Asked { delta: Some(self.delta), allow: vec![PLANTED.to_owned()], ..Asked::default() }
+    pub fn asked(&self, views: &Views) -> Asked {
+        Asked { delta: Some(self.delta), allow: vec![PLANTED.to_owned()], ..Asked::of(views) }
     }
 }
 

@@ -12,15 +12,16 @@ use pagelab_record::{
 };
 
 use super::{
-    Comparison, FLOOR_MAX, busy, counted,
+    Comparison, FLOOR_MAX, busy,
+    counts::Heading,
     facts::{Class, Difference},
-    faults::Faults,
     headings::headings,
     judged::{Against, Cell as Compared},
     pairs::{self, Left},
     units,
 };
 use crate::{
+    Views,
     document::{Cell, Column, Document, Headline, Note, Section, Tone},
     grid::Grid,
     quantity::{Quantity, Unit},
@@ -32,23 +33,17 @@ pub(super) fn document(comparison: &Comparison<'_>, for_page: bool) -> Document 
     let others: Vec<&str> = against.iter().map(|other| other.name.as_str()).collect();
     let mut sections = Vec::new();
     for (nth, other) in against.iter().enumerate() {
-        let several = against.len() > 1;
-        let id = |name: &str| if several { format!("{name}-{}", nth + 1) } else { name.to_owned() };
-        let title = |text: &str| {
-            if several { format!("{}: {text}", other.name) } else { text.to_owned() }
-        };
         let names = [base_name.as_str(), &other.name];
-        sections.extend(counted::sections(&other.counted, names, id, title, for_page));
-        for (nth, faults) in other.faults.iter().enumerate() {
-            let id = if nth == 0 { id("faults") } else { format!("{}-{nth}", id("faults")) };
-            sections.push(faults.section(names, id, &title("Page faults")));
-        }
+        let number = (against.len() > 1).then_some(nth + 1);
+        let heading = Heading { names, number, for_page };
+        let (id, title) = (|name: &str| heading.id(name), |text: &str| heading.title(text));
+        sections.extend(other.counts.iter().flat_map(|(_, counts)| counts.sections(&heading)));
         if !other.cells.is_empty() || other.is_empty() {
             sections.push(cells(other, names, id("cells"), &title("Cells")));
         }
-        sections.extend(left(other, id("alone"), &title("Not compared")));
-        let heading = [&*id("facts"), &title("What differs")];
-        sections.extend(differences(comparison, other, heading, for_page));
+        sections.extend(left(other, &comparison.views, id("alone"), &title("Not compared")));
+        let what = [&*id("facts"), &title("What differs")];
+        sections.extend(differences(comparison, other, what, for_page));
     }
     Document {
         title: format!("{base_name} → {}", others.join(", ")),
@@ -72,9 +67,8 @@ pub(super) fn machine(record: &Record) -> String {
 
 /// Records of both sides of the first pair.
 pub(super) fn example<'c>(comparison: &'c Comparison<'_>) -> Option<[&'c Record; 2]> {
-    let cells = comparison.cells().map(|cell| &cell.pair);
-    let first = cells.chain(comparison.faults().map(|faults| &faults.pair)).next()?;
-    Some([first.a, first.b])
+    let mut cells = comparison.cells().map(|cell| [cell.pair.a, cell.pair.b]);
+    cells.next().or_else(|| comparison.counts().find_map(|(_, counts)| counts.example()))
 }
 
 fn facts(comparison: &Comparison<'_>) -> Vec<(String, String)> {
@@ -206,8 +200,8 @@ fn headlines(comparison: &Comparison<'_>) -> Vec<Headline> {
         detail: format!("of {all} cells"),
         tone: tone(verdict),
     };
-    let faults = comparison.faults().map(Faults::headline);
-    faults.chain(counts.into_iter().map(headline)).collect()
+    let counted = comparison.counts().flat_map(|(_, counts)| counts.headlines());
+    counted.chain(counts.into_iter().map(headline)).collect()
 }
 
 pub(super) fn tone(verdict: Verdict) -> Tone {
@@ -303,10 +297,10 @@ fn side(cell: &Compared<'_>, index: usize) -> Option<Quantity> {
     found.map(|found| Quantity::exact(found.middle(), found.unit))
 }
 
-fn left(against: &Against<'_>, id: String, title: &str) -> Option<Section> {
+fn left(against: &Against<'_>, views: &Views, id: String, title: &str) -> Option<Section> {
     let told: Vec<_> =
         against.left.iter().map(|left| (left.workload.as_str(), &left.case)).collect();
-    let names = pairs::short_names(&told).into_iter();
+    let names = pairs::short_names(&told, views).into_iter();
     let table = Grid::<(String, &Left)>::new()
         .words("case", 0, |(name, _)| name.clone())
         .with(Column::words("why").explains(), |(_, left)| left.why.clone())

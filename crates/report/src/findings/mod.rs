@@ -242,7 +242,7 @@ fn compared(
 fn cell(entry: &Entry, arm: Option<&str>, statistic: Statistic) -> Option<(Cell, Found)> {
     let measured = entry.measured()?;
     let record = &entry.record;
-    let mut places = places(&record.workload, &record.case, measured, false).into_iter();
+    let mut places = places(entry.main, &record.case, measured, false).into_iter();
     // Where the touches take no fault only the control has a series of that name.
     let is_it = |place: &Place| arm.map_or(place.arm != CONTROL, |arm| place.arm == arm);
     let place = places.find(is_it)?;

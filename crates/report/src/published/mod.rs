@@ -27,7 +27,7 @@ use self::{
     figure::{Both, Sink},
     words::{Lack, drops, lacking},
 };
-use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_claim, grouped};
+use crate::{Block, Entry, Note, Run, Section, Standing, Tone, entry::display_claim, grouped};
 
 /// The most records of a publication.
 const RECORDS_MAX: usize = 4096;
@@ -97,12 +97,8 @@ impl Publication {
     }
 
     /// The section of a run that repeats it, where one of its cases ran.
-    pub(crate) fn section(
-        &self,
-        entries: &[Entry],
-        limits: &Limits,
-        entry: fn(&Record) -> Entry,
-    ) -> Option<Section> {
+    pub(crate) fn section(&self, run: &Run) -> Option<Section> {
+        let Run { entries, limits, views, .. } = run;
         let ran = |entry: &Entry| entry.record.workload == self.claims.workload && entry.has_row();
         let says = !self.claims.tables.is_empty() || !self.claims.claims.is_empty();
         entries.iter().find(|entry| says && ran(entry))?;
@@ -113,7 +109,8 @@ impl Publication {
             workloads.contains(&workload.as_str()) || *workload == self.claims.workload
         };
         let mut here: Vec<Entry> = entries.iter().filter(about).cloned().collect();
-        let mut published: Vec<Entry> = self.records.iter().map(entry).collect();
+        let mut published: Vec<Entry> =
+            self.records.iter().map(|record| views.entry(record)).collect();
         let printed = template::render(&self.template, &mut here, &mut published);
         let printed =
             printed.unwrap_or_else(|error| vec![Block::Note(broken(self.broken_template(&error)))]);

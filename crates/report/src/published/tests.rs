@@ -5,7 +5,7 @@ use pagelab_record::{
 };
 
 use super::*;
-use crate::views;
+use crate::{Views, views};
 
 const HEAD: &str = "title = \"A claim\"\nworkload = \"emu/replay\"\n\
     [figures.time]\nworkload = \"emu/replay\"\nseries = \"replay\"\ntime = \"cpu\"\n\
@@ -44,12 +44,17 @@ fn case(trace: &str, factor: u64) -> Record {
     }
 }
 
+/// A run of some records.
+fn run(entries: Vec<Entry>) -> Run {
+    Run { views: Views::new(views::VIEWS, |_, _| None), entries, ..Run::default() }
+}
+
 /// What one claim says of two cases.
 fn said(claim: &str) -> Note {
     let text = format!("{HEAD}[[claims]]\nname = \"x\"\n{claim}");
     let publication = Publication::parse("mine", "", &text).unwrap();
     let entries: Vec<Entry> = [case("one", 2), case("two", 3)].iter().map(views::entry).collect();
-    let section = publication.section(&entries, &Limits::default(), views::entry).unwrap();
+    let section = publication.section(&run(entries)).unwrap();
     let Some(Block::Note(note)) = section.blocks.last() else { panic!("{section:?}") };
     note.clone()
 }
@@ -109,7 +114,7 @@ fn a_template_that_is_wrong_is_named_with_its_line() {
     {
         let publication = publication.clone().with_template(template).unwrap();
         let entries = [views::entry(&case("one", 2))];
-        let section = publication.section(&entries, &Limits::default(), views::entry).unwrap();
+        let section = publication.section(&run(entries.into())).unwrap();
         let is_broken = |block: &Block| match block {
             Block::Note(note) => note.tag == "BROKEN" && note.text.contains(wanted),
             _ => false,

@@ -24,7 +24,7 @@ pub(crate) const SERIES: [(&str, Time); 5] =
 const BY: Time = Time::Elapsed;
 
 /// Whether a workload measures a limit.
-pub(crate) fn is_limit(workload: &str) -> bool {
+fn is_limit(workload: &str) -> bool {
     WORKLOADS.contains(&workload)
 }
 

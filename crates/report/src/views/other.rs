@@ -6,10 +6,10 @@
 use crate::{At, Cell, Entry, Grid, Run, Section, Time, numbers::Number};
 
 /// The medians of every other workload, where there are any.
-pub(crate) fn section(run: &Run, is_shown: fn(&str) -> bool) -> Option<Section> {
+pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = || {
         let ran = run.entries.iter().filter(|entry| entry.has_row());
-        ran.filter(|entry| !is_shown(&entry.record.workload))
+        ran.filter(|entry| run.views.of(&entry.record.workload).workloads.is_empty())
     };
     mine().next()?;
     let beside = |(entry, number): &Row<'_>, statistic| {

@@ -83,7 +83,7 @@ fn run(rows: &[Row]) -> (RunHeader, Vec<Record>) {
 }
 
 fn report((header, records): (RunHeader, Vec<Record>)) -> Report {
-    Report::of(&header, &records, None, &[], |_, _| None)
+    Report::of(&header, &records, None, &[], &crate::views())
 }
 
 fn json_of(report: &Report) -> Value {
@@ -137,7 +137,7 @@ fn what_is_named_is_a_headline_and_has_code_to_paste() {
         // As a version before this one wrote it.
         asked.strategies.iter_mut().for_each(|strategy| strategy.code.clear());
     }
-    let text = Report::of(&header, &records, None, &[], |_, _| None).terminal(PLAIN);
+    let text = Report::of(&header, &records, None, &[], &crate::views()).terminal(PLAIN);
     assert_eq!(text.matches("fastest, no setting changed: touch 2m").count(), 2, "{text}");
     assert!(!text.contains("get("));
 }
@@ -210,7 +210,7 @@ fn a_strategy_whose_proof_fails_is_not_named() {
 #[test]
 fn a_run_that_was_asked_nothing_has_no_advice() {
     let contents = golden::journal();
-    let report = Report::of(&contents.header, &contents.records, None, &[], |_, _| None);
+    let report = Report::of(&contents.header, &contents.records, None, &[], &crate::views());
     assert_eq!(report.advice(PLAIN), None);
     assert_eq!(report.advice_json(), None);
 }

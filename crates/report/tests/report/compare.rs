@@ -114,7 +114,7 @@ fn what_differs_where_others_used_the_cpus_of_one_side_is_not_decided() {
     for (quiet, busy, second) in
         [(1.6, 47.2, "INCONCLUSIVE"), (40.0, 47.2, "SLOWER"), (47.2, 1.6, "INCONCLUSIVE")]
     {
-        let found = verdicts(&beside(&a, quiet), &beside(&b, busy), &Asked::default());
+        let found = verdicts(&beside(&a, quiet), &beside(&b, busy), &Asked::of(&crate::views()));
         assert_eq!(found, ["SAME", second], "{quiet} and {busy}");
     }
 }
@@ -140,19 +140,19 @@ fn runs() -> [Vec<Record>; 2] {
 fn every_cell_has_its_verdict() {
     let [a, b] = runs();
     let expected = ["SAME", "SLOWER", "FASTER", "INCONCLUSIVE", "INVALID", "NOT COMPARABLE"];
-    assert_eq!(verdicts(&a, &b, &Asked::default()), expected);
+    assert_eq!(verdicts(&a, &b, &Asked::of(&crate::views())), expected);
 }
 
 #[test]
 fn terminal() {
     let [a, b] = runs();
-    insta::assert_snapshot!(with(&a, &b, &Asked::default(), |c| c.terminal(PLAIN)));
+    insta::assert_snapshot!(with(&a, &b, &Asked::of(&crate::views()), |c| c.terminal(PLAIN)));
 }
 
 #[test]
 fn a_mail_is_72_columns_wide() {
     let [a, b] = runs();
-    let mail = with(&a, &b, &Asked::default(), |comparison| comparison.lkml(72));
+    let mail = with(&a, &b, &Asked::of(&crate::views()), |comparison| comparison.lkml(72));
     assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
     assert!(mail.is_ascii());
     insta::assert_snapshot!(mail);
@@ -161,7 +161,8 @@ fn a_mail_is_72_columns_wide() {
 #[test]
 fn json_is_a_list_of_cells_and_nothing_else() {
     let [a, b] = runs();
-    let json: Value = with(&a, &b, &Asked::default(), |c| serde_json::from_str(&c.json()).unwrap());
+    let json: Value =
+        with(&a, &b, &Asked::of(&crate::views()), |c| serde_json::from_str(&c.json()).unwrap());
     assert_eq!(json.as_object().unwrap().keys().collect::<Vec<_>>(), ["cells"]);
     let cells = json["cells"].as_array().unwrap();
     for cell in cells {
@@ -183,7 +184,7 @@ fn json_is_a_list_of_cells_and_nothing_else() {
 #[test]
 fn csv_has_a_line_for_each_cell() {
     let [a, b] = runs();
-    let csv = with(&a, &b, &Asked::default(), csv);
+    let csv = with(&a, &b, &Asked::of(&crate::views()), csv);
     assert_eq!(csv.lines().count(), 7);
     let columns = |line: &str| line.matches(',').count();
     let heading = columns(csv.lines().next().unwrap());
@@ -193,7 +194,7 @@ fn csv_has_a_line_for_each_cell() {
 #[test]
 fn the_page_holds_drawings_and_every_cell_and_asks_no_network() {
     let [a, b] = runs();
-    let page = with(&a, &b, &Asked::default(), html);
+    let page = with(&a, &b, &Asked::of(&crate::views()), html);
     for said in ["after over before", "NOT COMPARABLE", "thp_enabled", "share done"] {
         assert!(page.contains(said), "{said}");
     }
@@ -213,9 +214,9 @@ fn what_differs_forbids_until_it_is_allowed_by_name() {
     b[0].host.volatile.insert("load_1m".into(), json!(9.0));
     let allow = |keys: &[&str]| Asked {
         allow: keys.iter().map(ToString::to_string).collect(),
-        ..Asked::default()
+        ..Asked::of(&crate::views())
     };
-    assert_eq!(came(&a, &b, &Asked::default()), Came::NotComparable);
+    assert_eq!(came(&a, &b, &Asked::of(&crate::views())), Came::NotComparable);
     assert_eq!(came(&a, &b, &allow(&["kernel_release"])), Came::NotComparable);
     assert_eq!(came(&a, &b, &allow(&["kernel", "mitigation"])), Came::NotComparable);
     for keys in [
@@ -225,7 +226,7 @@ fn what_differs_forbids_until_it_is_allowed_by_name() {
     ] {
         assert_eq!(verdicts(&a, &b, &allow(keys)), ["SAME"], "{keys:?}");
     }
-    let text = with(&a, &b, &Asked::default(), |c| c.terminal(PLAIN));
+    let text = with(&a, &b, &Asked::of(&crate::views()), |c| c.terminal(PLAIN));
     assert!(text.contains("--allow kernel_release,mitigations.retbleed"), "{text}");
 }
 
@@ -237,8 +238,11 @@ fn another_version_of_pagelab_is_a_difference() {
     let of = |asked: &Asked| {
         Comparison::of(&[side("a", &here), side("b", &there)], asked).unwrap().outcome(&[])
     };
-    assert_eq!(of(&Asked::default()), Came::NotComparable);
-    assert_eq!(of(&Asked { allow: vec!["pagelab".into()], ..Asked::default() }), Came::Good);
+    assert_eq!(of(&Asked::of(&crate::views())), Came::NotComparable);
+    assert_eq!(
+        of(&Asked { allow: vec!["pagelab".into()], ..Asked::of(&crate::views()) }),
+        Came::Good
+    );
 }
 
 #[test]
@@ -248,8 +252,8 @@ fn units_that_differ_are_not_compared() {
         [record("4k", (0..8).map(one).collect())]
     };
     let (a, b) = (ticks(Unit::Ns), ticks(Unit::Ticks));
-    assert_eq!(verdicts(&a, &b, &Asked::default()), ["NOT COMPARABLE"]);
-    let text = with(&a, &b, &Asked::default(), |comparison| comparison.terminal(PLAIN));
+    assert_eq!(verdicts(&a, &b, &Asked::of(&crate::views())), ["NOT COMPARABLE"]);
+    let text = with(&a, &b, &Asked::of(&crate::views()), |comparison| comparison.terminal(PLAIN));
     assert!(text.contains("ns and ticks"), "{text}");
 }
 
@@ -257,14 +261,14 @@ fn units_that_differ_are_not_compared() {
 fn times_of_an_emulated_machine_are_not_compared() {
     let a = [slower("4k", 0)];
     let b = [Record { nature: Nature::Emulated, ..slower("4k", 0) }];
-    assert_eq!(verdicts(&a, &b, &Asked::default()), ["NOT COMPARABLE"]);
+    assert_eq!(verdicts(&a, &b, &Asked::of(&crate::views())), ["NOT COMPARABLE"]);
 }
 
 #[test]
 fn one_process_a_cell_decides_nothing_and_says_how_many_would() {
     let (a, b) = ([latencies("4k", 100_000, 1)], [latencies("4k", 200_000, 1)]);
-    let (verdicts, text) = with(&a, &b, &Asked::default(), |comparison| {
-        (verdicts(&a, &b, &Asked::default()), comparison.terminal(PLAIN))
+    let (verdicts, text) = with(&a, &b, &Asked::of(&crate::views()), |comparison| {
+        (verdicts(&a, &b, &Asked::of(&crate::views())), comparison.terminal(PLAIN))
     });
     assert_eq!(verdicts, ["INCONCLUSIVE"]);
     assert!(text.contains("--forks 8") && text.contains("to decide"), "{text}");
@@ -277,13 +281,13 @@ fn nothing_in_common_is_not_comparable_and_all_skipped_is_its_own() {
         ..slower(page, 0)
     };
     assert_eq!(
-        came(&[slower("4k", 0)], &[slower("2m", 0)], &Asked::default()),
+        came(&[slower("4k", 0)], &[slower("2m", 0)], &Asked::of(&crate::views())),
         Came::NotComparable
     );
-    assert_eq!(came(&[], &[slower("2m", 0)], &Asked::default()), Came::NotComparable);
+    assert_eq!(came(&[], &[slower("2m", 0)], &Asked::of(&crate::views())), Came::NotComparable);
     let (a, b) = ([skipped("4k"), skipped("2m")], [skipped("4k"), skipped("2m")]);
-    assert_eq!(came(&a, &b, &Asked::default()), Came::AllSkipped);
-    let text = with(&a, &b, &Asked::default(), |comparison| comparison.terminal(PLAIN));
+    assert_eq!(came(&a, &b, &Asked::of(&crate::views())), Came::AllSkipped);
+    let text = with(&a, &b, &Asked::of(&crate::views()), |comparison| comparison.terminal(PLAIN));
     assert!(text.contains("every case that both have was skipped") && text.contains("a pool"));
 }
 
@@ -291,7 +295,7 @@ fn nothing_in_common_is_not_comparable_and_all_skipped_is_its_own() {
 fn a_threshold_is_met_by_what_is_surely_worse_by_more() {
     let of = |percent: i64, share: f64, statistic: &str| {
         let statistic: Statistic = statistic.parse().unwrap();
-        let asked = Asked { statistics: vec![statistic], ..Asked::default() };
+        let asked = Asked { statistics: vec![statistic], ..Asked::of(&crate::views()) };
         let threshold = Threshold::Share(statistic, share);
         let (a, b) = ([slower("4k", 0)], [slower("4k", percent)]);
         with(&a, &b, &asked, |comparison| comparison.outcome(&[threshold]))
@@ -308,7 +312,7 @@ fn a_threshold_is_met_by_what_is_surely_worse_by_more() {
 
 #[test]
 fn more_of_a_rate_is_faster() {
-    let asked = Asked { statistics: vec!["rate".parse().unwrap()], ..Asked::default() };
+    let asked = Asked { statistics: vec!["rate".parse().unwrap()], ..Asked::of(&crate::views()) };
     assert_eq!(verdicts(&[slower("4k", 0)], &[slower("4k", 8)], &asked), ["SLOWER"]);
     assert_eq!(verdicts(&[slower("4k", 8)], &[slower("4k", 0)], &asked), ["FASTER"]);
 }
@@ -318,7 +322,7 @@ fn cases_of_one_run_are_compared_along_a_parameter() {
     let records = [slower("2m", 50), slower("4k", 0), slower("64k", 0)];
     let header = header();
     let side = Side { name: "run", header: &header, records: &records, damage: None };
-    let along = |axis, base| Comparison::along(&[side], axis, base, &Asked::default());
+    let along = |axis, base| Comparison::along(&[side], axis, base, &Asked::of(&crate::views()));
     let json: Value = serde_json::from_str(&along("page", None).unwrap().json()).unwrap();
     let of = |cell: &Value| format!("{} {}", cell["run"], cell["verdict"]);
     let cells: Vec<String> = json["cells"].as_array().unwrap().iter().map(of).collect();
@@ -338,7 +342,8 @@ fn kernels_are_compared_along_a_fact() {
     let header = header();
     let side = |name, records| Side { name, header: &header, records, damage: None };
     let sides = [side("one", &a[..]), side("two", &b[..])];
-    let comparison = Comparison::along(&sides, "kernel", None, &Asked::default()).unwrap();
+    let comparison =
+        Comparison::along(&sides, "kernel", None, &Asked::of(&crate::views())).unwrap();
     let text = comparison.terminal(PLAIN);
     assert!(text.contains("kernel=6.18.44 → kernel=6.19.1") && text.contains("SLOWER"), "{text}");
 }
@@ -359,7 +364,8 @@ fn the_boots_of_a_kernel_are_its_units_and_the_page_says_how_many_a_verdict_take
         let records = [boots("6.18.44", 0, count), boots("6.19.1", percent, count)].concat();
         let header = header();
         let side = Side { name: "runs", header: &header, records: &records, damage: None };
-        let comparison = Comparison::along(&[side], "kernel", None, &Asked::default()).unwrap();
+        let comparison =
+            Comparison::along(&[side], "kernel", None, &Asked::of(&crate::views())).unwrap();
         let json: Value = serde_json::from_str(&comparison.json()).unwrap();
         let cells: Vec<String> = json["cells"]
             .as_array()
@@ -398,8 +404,8 @@ fn what_was_published_meets_the_case_that_it_states() {
         ..record("4k", vec![stated])
     };
     let (a, b) = ([published], [slower("4k", 0), slower("2m", 0)]);
-    let allowed = Asked { allow: vec!["nature".into()], ..Asked::default() };
-    assert_eq!(came(&a, &b, &Asked::default()), Came::NotComparable);
+    let allowed = Asked { allow: vec!["nature".into()], ..Asked::of(&crate::views()) };
+    assert_eq!(came(&a, &b, &Asked::of(&crate::views())), Came::NotComparable);
     assert_eq!(verdicts(&a, &b, &allowed), ["INCONCLUSIVE"]);
 }
 
@@ -415,7 +421,7 @@ fn a_thousand_cells_of_a_million_samples_fit_on_a_page() {
         record(&format!("{}k", n + 1), all.collect())
     };
     let records: Vec<Record> = (0..1000).map(cell).collect();
-    let page = with(&records, &records, &Asked::default(), html);
+    let page = with(&records, &records, &Asked::of(&crate::views()), html);
     assert!(page.len() < 2 << 20, "{}", page.len());
 }
 
@@ -427,7 +433,7 @@ fn the_cells_that_were_asked_for_stand_before_those_of_the_machine_s_limits() {
     let Outcome::Measured(measured) = &mut limit.outcome else { panic!() };
     measured.series.iter_mut().for_each(|series| series.name = "clear".into());
     let run = [limit, slower("2m", 0), slower("4k", 0)];
-    let told = with(&run, &run, &Asked::default(), json_of);
+    let told = with(&run, &run, &Asked::of(&crate::views()), json_of);
     let told: Value = serde_json::from_str(&told).unwrap();
     let cells = told["cells"].as_array().unwrap().iter();
     let workloads: Vec<&str> = cells.map(|cell| cell["workload"].as_str().unwrap()).collect();

@@ -33,7 +33,7 @@ fn compared<T>(a: &[Record], b: &[Record], of: impl Fn(&Comparison<'_>) -> T) ->
     let header = RunHeader::default();
     let side = |name, records| Side { name, header: &header, records, damage: None };
     let sides = [side("before", a), side("after", b)];
-    let Some(comparison) = Comparison::of(&sides, &Asked::default()) else { panic!() };
+    let Some(comparison) = Comparison::of(&sides, &Asked::of(&crate::views())) else { panic!() };
     of(&comparison)
 }
 
@@ -46,7 +46,7 @@ fn json_of(comparison: &Comparison<'_>) -> String {
 }
 
 fn outcome(a: &[Record], b: &[Record], share: f64) -> Came {
-    compared(a, b, |found| found.outcome(&[Threshold::Faults(share)]))
+    compared(a, b, |found| found.outcome(&[Threshold::Counts("faults", share)]))
 }
 
 #[test]

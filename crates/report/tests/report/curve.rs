@@ -23,7 +23,7 @@ fn curve(shares: &[u32]) -> Record {
 }
 
 fn report(records: &[Record]) -> Report {
-    Report::of(&journal().header, records, None, &[], |_, _| None)
+    Report::of(&journal().header, records, None, &[], &crate::views())
 }
 
 fn section(report: &Report) -> String {

@@ -116,7 +116,7 @@ fn prices() -> Vec<Record> {
 }
 
 fn report(records: &[Record]) -> Report {
-    Report::of(&journal().header, records, None, &[], |_, _| None)
+    Report::of(&journal().header, records, None, &[], &crate::views())
 }
 
 fn section(report: &Report) -> String {
@@ -514,6 +514,6 @@ fn folded_stacks_weigh_what_their_faults_cost() {
     near(parse, 500.0 * 3_980.0);
     assert!(report.terminal(PLAIN).contains("of its CPU"));
     // Without a price it is what was seen.
-    let alone = Report::of(&journal().header, &[program()], None, &[], |_, _| None);
+    let alone = Report::of(&journal().header, &[program()], None, &[], &crate::views());
     assert!(alone.folded().starts_with("start;main;fill 110000000\n"), "{}", alone.folded());
 }

@@ -87,7 +87,7 @@ fn run() -> Vec<Record> {
 }
 
 fn report(records: &[Record]) -> Report {
-    Report::of(&RunHeader::default(), records, None, &[], |_, _| None)
+    Report::of(&RunHeader::default(), records, None, &[], &crate::views())
 }
 
 fn findings(records: &[Record]) -> Vec<Value> {

@@ -12,7 +12,7 @@ const PLAIN: Style = Style { color: false, width: 160 };
 
 fn report() -> Report {
     let contents = golden::journal();
-    Report::of(&contents.header, &contents.records, contents.damage.as_ref(), &[], |_, _| None)
+    Report::of(&contents.header, &contents.records, contents.damage.as_ref(), &[], &crate::views())
 }
 
 #[test]
@@ -71,8 +71,13 @@ fn a_journal_may_say_any_number() {
     for number in [0.into(), 1.into(), u64::MAX.into(), i64::MAX.into(), i64::MIN.into()] {
         let read = |document| serde_json::from_value(with_numbers(document, &number)).ok();
         let records: Vec<Record> = documents.iter().filter_map(read).collect();
-        let report =
-            Report::of(&golden.header, &records, None, &golden::publication("pghot"), |_, _| None);
+        let report = Report::of(
+            &golden.header,
+            &records,
+            None,
+            &golden::publication("pghot"),
+            &crate::views(),
+        );
         for form in [report.terminal(PLAIN), report.markdown(), report.csv(), report.html()] {
             assert!(!form.is_empty(), "{number}");
         }
@@ -86,7 +91,7 @@ fn an_emulated_machine_gives_no_times() {
     for record in &mut journal.records {
         record.nature = Nature::Emulated;
     }
-    let report = Report::of(&journal.header, &journal.records, None, &[], |_, _| None);
+    let report = Report::of(&journal.header, &journal.records, None, &[], &crate::views());
     assert!(report.terminal(PLAIN).contains("EMULATED"));
     assert!(!report.csv().contains("p50"));
 }
@@ -105,7 +110,7 @@ fn a_damaged_journal_says_where_it_ends() {
     let journal = golden::journal();
     let damage = Damage { line: 9, why: "the line is cut short".into() };
     let report =
-        Report::of(&journal.header, &journal.records[..8], Some(&damage), &[], |_, _| None);
+        Report::of(&journal.header, &journal.records[..8], Some(&damage), &[], &crate::views());
     let text = report.terminal(PLAIN);
     assert!(text.contains("line 9 of the journal"), "{text}");
     let planned = journal.header.plan.len();
@@ -116,7 +121,7 @@ fn a_damaged_journal_says_where_it_ends() {
 #[test]
 fn a_run_without_records_is_a_report_too() {
     let header = golden::journal().header;
-    let report = Report::of(&header, &[], None, &[], |_, _| None);
+    let report = Report::of(&header, &[], None, &[], &crate::views());
     assert!(report.terminal(PLAIN).contains("0  valid (0 claims"));
     assert!(report.html().contains("</html>"));
 }
@@ -150,7 +155,7 @@ fn report_of(cases: &[(&str, Option<&str>)]) -> Report {
     let records: Vec<Record> = cases.iter().map(last).collect();
     let mut header = contents.header.clone();
     header.plan = records.iter().map(|r| (r.workload.clone(), r.case.clone())).collect();
-    Report::of(&header, &records, None, &[], |_, _| None)
+    Report::of(&header, &records, None, &[], &crate::views())
 }
 
 const LATENCY: (&str, Option<&str>) = ("fault/latency", Some("64k"));
@@ -255,7 +260,7 @@ fn csv_has_a_line_for_each_number_and_a_column_for_each_axis_that_varies() {
 fn micro_pagefault_in_its_own_frame() {
     let (header, records) = golden::micro_pagefault();
     let published = golden::publication("micro-pagefault");
-    let report = Report::of(&header, &records, None, &published, |_, _| None);
+    let report = Report::of(&header, &records, None, &published, &crate::views());
     insta::assert_snapshot!(report.terminal(PLAIN));
 }
 
@@ -263,7 +268,7 @@ fn micro_pagefault_in_its_own_frame() {
 fn page_fault_latency_and_its_remarks() {
     let (header, records) = golden::page_fault_latency();
     let published = golden::publication("page-fault-latency");
-    let report = Report::of(&header, &records, None, &published, |_, _| None);
+    let report = Report::of(&header, &records, None, &published, &crate::views());
     insta::assert_snapshot!(report.terminal(PLAIN));
 }
 
@@ -271,6 +276,6 @@ fn page_fault_latency_and_its_remarks() {
 fn fast_memory_and_its_open_questions() {
     let (header, records) = golden_memory::fast_memory();
     let published = golden::publication("fast-memory");
-    let report = Report::of(&header, &records, None, &published, |_, _| None);
+    let report = Report::of(&header, &records, None, &published, &crate::views());
     insta::assert_snapshot!(report.terminal(PLAIN));
 }

@@ -19,7 +19,7 @@ fn read(name: &str) -> journal::Contents {
 }
 
 fn report(journal: &journal::Contents) -> Report {
-    Report::of(&journal.header, &journal.records, journal.damage.as_ref(), &[], |_, _| None)
+    Report::of(&journal.header, &journal.records, journal.damage.as_ref(), &[], &crate::views())
 }
 
 /// What a reader is told first, and of each case what it is worth and how much was made of it.

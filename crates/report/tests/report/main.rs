@@ -1,5 +1,7 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
+use pagelab_report::{VIEWS, Views};
+
 #[cfg(test)]
 mod advise;
 #[cfg(test)]
@@ -37,3 +39,8 @@ mod tries;
 mod tries_builds;
 #[cfg(test)]
 mod userfaultfd;
+
+/// What is shown of every workload, with nothing that is left unsaid.
+fn views() -> Views {
+    Views::new(VIEWS, |_, _| None)
+}

@@ -13,7 +13,7 @@ const WIDE: Style = Style { color: false, width: 10_000 };
 fn suite(change: impl Fn(&mut Vec<Record>)) -> Report {
     let (header, mut records) = golden_memory::fast_memory();
     change(&mut records);
-    Report::of(&header, &records, None, &golden::publication("fast-memory"), |_, _| None)
+    Report::of(&header, &records, None, &golden::publication("fast-memory"), &crate::views())
 }
 
 /// The line that says what became of a claim, its verdict first.
@@ -204,7 +204,7 @@ fn readers_with_several_arms_keep_the_ratios_inside_their_case() {
 #[test]
 fn a_verdict_that_fails_says_by_how_many_loads() {
     let contents = golden::journal();
-    let report = Report::of(&contents.header, &contents.records, None, &[], |_, _| None);
+    let report = Report::of(&contents.header, &contents.records, None, &[], &crate::views());
     let text = report.terminal(WIDE);
     let line = text.lines().find(|line| line.starts_with("zipf ")).unwrap();
     assert!(line.contains("17") && line.ends_with("INVALID"), "{line}");
@@ -283,7 +283,7 @@ proptest! {
         }
         let (header, _) = golden_memory::fast_memory();
         let published = golden::publication("fast-memory");
-        let report = Report::of(&header, &records, None, &published, |_, _| None);
+        let report = Report::of(&header, &records, None, &published, &crate::views());
         for width in [20, 160] {
             report.terminal(Style { color: true, width });
         }
@@ -314,7 +314,7 @@ proptest! {
         let case = Case::default().with("trace", "fib").with("backend", "noop,tlb");
         let record = golden::measured("emu/replay", case, measured);
         let (header, _) = golden_memory::fast_memory();
-        let report = Report::of(&header, &[record], None, &[], |_, _| None);
+        let report = Report::of(&header, &[record], None, &[], &crate::views());
         let json: Value = serde_json::from_str(&report.json()).unwrap();
         let ratio = number(&json["cases"][0], "tlb", "cpu", "ratio_to_noop");
         for end in ["low", "value", "high"] {

@@ -11,7 +11,7 @@ const PLAIN: Style = Style { color: false, width: 160 };
 const WIDE: Style = Style { color: false, width: 10_000 };
 
 fn report((header, records): (RunHeader, Vec<Record>)) -> Report {
-    Report::of(&header, &records, None, &golden::publication("memory-types"), |_, _| None)
+    Report::of(&header, &records, None, &golden::publication("memory-types"), &crate::views())
 }
 
 /// The report of the suite with the module, after something was done to its records.

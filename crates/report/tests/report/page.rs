@@ -7,7 +7,7 @@ use crate::golden;
 
 fn page() -> String {
     let contents = golden::journal();
-    Report::of(&contents.header, &contents.records, contents.damage.as_ref(), &[], |_, _| None)
+    Report::of(&contents.header, &contents.records, contents.damage.as_ref(), &[], &crate::views())
         .html()
 }
 
@@ -37,7 +37,7 @@ fn no_text_of_a_record_becomes_markup() {
             measured.warnings.push(hostile.into());
         }
     }
-    let page = Report::of(&journal.header, &journal.records, None, &[], |_, _| None).html();
+    let page = Report::of(&journal.header, &journal.records, None, &[], &crate::views()).html();
     assert!(!page.contains("<img"));
     assert_eq!(page.matches("</script>").count(), 3);
 }

@@ -13,7 +13,7 @@ fn report(change: impl Fn(&mut Vec<Record>)) -> Report {
     let mut contents = golden::journal();
     change(&mut contents.records);
     let header: &RunHeader = &contents.header;
-    Report::of(header, &contents.records, None, &[], |_, _| None)
+    Report::of(header, &contents.records, None, &[], &crate::views())
 }
 
 /// Makes all that was timed of a record take so many times as long.

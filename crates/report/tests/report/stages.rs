@@ -52,7 +52,7 @@ fn stages(kind: &str) -> Record {
 }
 
 fn report(records: &[Record]) -> Report {
-    Report::of(&journal().header, records, None, &[], |_, _| None)
+    Report::of(&journal().header, records, None, &[], &crate::views())
 }
 
 /// The section of that title.

@@ -90,7 +90,7 @@ fn report(noise: f64) -> String {
     let base = SIZES.map(|size| record("4k", size, noise));
     let huge = [SIZES[0], SIZES[9]].map(|size| record("2m", size, noise));
     let records = [&base[..], &huge].concat();
-    Report::of(&header, &records, None, &[], |_, _| None).terminal(WIDE)
+    Report::of(&header, &records, None, &[], &crate::views()).terminal(WIDE)
 }
 
 /// The section's own lines.
@@ -133,7 +133,7 @@ fn what_a_tlb_answered_between_two_walks_lay_between_as_well() {
         seen.tables.push(looks.table());
         records.extend(SIZES.map(|size| record("4k", size, 0.0)));
         let header: RunHeader = golden::journal().header;
-        let report = Report::of(&header, &records, None, &[], |_, _| None);
+        let report = Report::of(&header, &records, None, &[], &crate::views());
         explain::number(&report, "page-2m", "saved_translation")
     };
     let [all, few] = [saved(100_000), saved(160)];

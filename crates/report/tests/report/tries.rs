@@ -167,7 +167,7 @@ fn of_records(all: &[Came], records: &[Record], change: impl FnOnce(&mut Try)) -
     change(&mut asked);
     let header =
         RunHeader { run: "run".into(), asked: Some(Asked::Try(asked)), ..RunHeader::default() };
-    Report::of(&header, records, None, &[], |_, _| None)
+    Report::of(&header, records, None, &[], &crate::views())
 }
 
 #[test]

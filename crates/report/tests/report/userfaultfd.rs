@@ -63,7 +63,7 @@ fn run() -> (RunHeader, Vec<Record>) {
 
 fn report() -> Report {
     let (header, records) = run();
-    Report::of(&header, &records, None, &[], |_, _| None)
+    Report::of(&header, &records, None, &[], &crate::views())
 }
 
 /// The section's own lines.

@@ -19,7 +19,7 @@ use pagelab_record::{
     Ab, Arm, Record,
     ab::{Change, EQUAL},
 };
-use pagelab_report::{Asked, Comparison, Pair, Side};
+use pagelab_report::{Asked, Comparison, Side, TwicePair};
 use pagelab_sys::time::monotonic_raw_ns;
 
 use super::{
@@ -93,12 +93,12 @@ struct Trial {
 
 impl Trial {
     /// What comparing comes to: for the list, and of the last one as a table.
-    fn told(&self, name: &str, seconds: f64, last: &mut String) -> Result<Pair, Failure> {
+    fn told(&self, name: &str, seconds: f64, last: &mut String) -> Result<TwicePair, Failure> {
         let mut tell = |found: &Comparison<'_>| {
             *last = found.terminal(output::style());
-            Pair::of(name, seconds, found)
+            TwicePair::of(name, seconds, found)
         };
-        let asked = Asked::default();
+        let asked = Asked::of(&session::views());
         if let [run] = &self.runs[..] {
             let told = ab::compared(&run.header, run.records.clone(), &asked, tell);
             return told.map_err(Failure::from);
@@ -144,7 +144,7 @@ impl Bench<'_> {
             header.asked = Some(pagelab_record::Asked::Ab(ab));
             session::Run::start(place, header)?
         };
-        let asked = Asked::default();
+        let asked = Asked::of(&session::views());
         let end = ab::measure(&self.runner, &mut run, &plan, &asked, self.quiet())?;
         let records = crate::latest::latest(run.records.clone());
         Ok(Trial { runs: vec![run], records, end })

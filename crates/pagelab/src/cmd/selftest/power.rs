@@ -217,7 +217,7 @@ impl Bench {
         let ab = ab::asked(arms, &plan, Some(self.seconds.ns()), None);
         header.asked = Some(Asked::Ab(ab));
         let mut run = session::Run::start(place, header)?;
-        let asked = question.asked();
+        let asked = question.asked(&session::views());
         if ab::measure(&self.runner, &mut run, &plan, &asked, true)? == Exit::Interrupted {
             return Ok(None);
         }

@@ -118,7 +118,9 @@ impl Hosts {
             [] => vec![Statistic::MEDIAN],
             some => some.to_vec(),
         };
-        for place in metric::places(&record.workload, &record.case, measured, false) {
+        for place in
+            metric::places(self.asked.views.main(&record.workload), &record.case, measured, false)
+        {
             for statistic in &statistics {
                 let Ok(found) = metric::find(measured, &place, *statistic) else { continue };
                 // Numbers of two units are two cells.
@@ -274,7 +276,7 @@ impl Fleet {
         let mut outlying: Vec<Outlying> = outlying.collect();
         outlying.sort_by_key(|one| (usize::MAX - one.cells.len(), one.group, one.host));
         let told: Vec<_> = cases.iter().map(|(workload, case)| (workload.as_str(), case)).collect();
-        let shorts = super::pairs::short_names(&told);
+        let shorts = super::pairs::short_names(&told, &asked.views);
         let mut taken: Vec<Option<Group>> = groups.drain(..).map(Some).collect();
         let groups = order.iter().filter_map(|at| taken[*at].take()).collect();
         let title = title.to_owned();
@@ -289,7 +291,7 @@ impl Fleet {
                 cell.statistic == statistic
                     && cell.values.iter().any(|value| value.is_outlier && cell.worse(value) > most)
             }),
-            Threshold::Instructions(_) | Threshold::Faults(_) => false,
+            Threshold::Counts(..) => false,
         };
         let has = |standing| self.left.keys().any(|(_, known)| *known == standing);
         if thresholds.iter().any(is_worse) {

@@ -7,6 +7,7 @@ use pagelab_record::{
 use serde_json::json;
 
 use super::*;
+use crate::Views;
 
 const PLAIN: Style = Style { color: false, width: 200 };
 
@@ -50,7 +51,7 @@ fn fleet_of(records: &[Record], asked: &Asked) -> Fleet {
 }
 
 fn fleet(records: &[Record]) -> Fleet {
-    fleet_of(records, &Asked::default())
+    fleet_of(records, &Asked::of(&Views::default()))
 }
 
 fn set(record: &mut Record, class: &str, key: &str, value: serde_json::Value) {
@@ -110,13 +111,13 @@ fn hosts_that_are_not_the_same_machine_are_no_distribution_unless_it_is_allowed(
     assert!(text.contains("b0 is like no other host"), "{text}");
     assert!(text.contains("--allow kernel_release"), "{text}");
     // Where it is allowed it may be what is different.
-    let asked = Asked { allow: vec!["kernel_release".to_owned()], ..Asked::default() };
+    let asked = Asked { allow: vec!["kernel_release".to_owned()], ..Asked::of(&Views::default()) };
     let one = fleet_of(&records[..7], &asked);
     assert_eq!((one.groups.len(), of(&one)), (1, vec![7]));
     assert_eq!(one.outlying[0].apart[0].key, "kernel_release");
     assert_eq!(one.outcome(&[]), Outcome::Good);
     // So is another version of pagelab.
-    let mut hosts = Hosts::new(&Asked::default());
+    let mut hosts = Hosts::new(&Asked::of(&Views::default()));
     hosts.add("1", &records[0]).unwrap();
     hosts.add("2", &records[1]).unwrap();
     assert_eq!(hosts.fleet("run").unwrap().outcome(&[]), Outcome::NotComparable);
@@ -152,7 +153,7 @@ fn a_small_difference_is_no_outlier_and_few_hosts_have_none() {
 
 #[test]
 fn one_host_is_no_fleet_and_a_record_without_a_name_has_no_place() {
-    let mut hosts = Hosts::new(&Asked::default());
+    let mut hosts = Hosts::new(&Asked::of(&Views::default()));
     let mut one = record("a", &[1]);
     hosts.add("1", &one).unwrap();
     one.host.volatile.clear();

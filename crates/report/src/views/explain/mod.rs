@@ -9,6 +9,7 @@
 //! [`modelled`], the tables in [`mod@section`], what is said beside them in [`notes`].
 
 mod advice;
+mod compared;
 mod folded;
 mod knobs;
 mod modelled;
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::{Measured, Table, units, vocabulary::table};
 
+pub(crate) use self::compared::COUNTING;
 pub(crate) use self::{
     advice::value,
     folded::folded,

@@ -158,6 +158,12 @@ impl Foretold {
     }
 }
 
+/// Every prediction with what came of it, for programs.
+pub(crate) fn predictions(run: &Run) -> Option<Value> {
+    let all = Foretold::all(run);
+    (!all.is_empty()).then(|| all.iter().map(Foretold::value).collect())
+}
+
 /// The variant that was watched before the rounds; earlier versions watched base pages.
 pub(super) fn watched(aside: &[Entry]) -> &'static str {
     let is_it = |entry: &&Entry| entry.record.workload == explain::WORKLOAD;

@@ -30,7 +30,7 @@ use pagelab_record::{
 
 pub use self::builds::BuildLimit;
 pub(crate) use self::{
-    builds::exceeded, foretold::Foretold, json::value, section::section, units::Fitted,
+    builds::exceeded, foretold::predictions, json::value, section::section, units::fit,
 };
 use self::{took::Took, verdict::Conclusion};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit, parameter};

@@ -134,6 +134,11 @@ impl Unit {
     }
 }
 
+/// What was chosen of a program, for programs.
+pub(crate) fn fit(run: &Run) -> Option<Value> {
+    Fitted::of(run).map(|fitted| fitted.value())
+}
+
 impl Fitted {
     /// What a run says, where it was asked.
     pub(crate) fn of(run: &Run) -> Option<Self> {

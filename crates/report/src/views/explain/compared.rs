@@ -5,20 +5,60 @@
 //! of a side give the median of each number. The machine's facts forbid a comparison as they do
 //! for times: settings decide how many faults a program takes.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use pagelab_record::{Record, stats::median};
 use serde_json::{Value, json};
 
-use super::pairs::Pair;
+use super::{cell, counts};
 use crate::{
-    document::{Cell, Headline, Section, Tone},
-    entry::Standing,
-    grid::Grid,
-    parameter,
-    quantity::group_thousands,
-    views::explain,
+    Cell, Counting, Counts, Grid, Heading, Headline, Most, Pair, Section, Standing, Tone,
+    group_thousands, parameter,
 };
+
+/// Page faults side by side. How long a program takes that is watched is no number of the program.
+pub(crate) const COUNTING: Counting = Counting {
+    name: "faults",
+    threshold: ("faults", Most::Share),
+    lacks: Some("its faults were not received: perf is not allowed"),
+    has: |pair| Faults::of(pair).is_some(),
+    of: |pairs| Arc::new(All(pairs.iter().filter_map(|(pair, _)| Faults::of(pair)).collect())),
+};
+
+/// Every program of one side.
+#[derive(Debug)]
+struct All<'r>(Vec<Faults<'r>>);
+
+impl Counts for All<'_> {
+    fn example(&self) -> Option<[&Record; 2]> {
+        self.0.first().map(|faults| [faults.pair.a, faults.pair.b])
+    }
+
+    fn is_worse(&self, most: f64) -> bool {
+        self.0.iter().any(|faults| faults.is_worse(most))
+    }
+
+    fn headlines(&self) -> Vec<Headline> {
+        self.0.iter().map(Faults::headline).collect()
+    }
+
+    fn sections(&self, heading: &Heading<'_>) -> Vec<Section> {
+        let section = |(nth, faults): (usize, &Faults<'_>)| {
+            let id = heading.id("faults");
+            let id = if nth == 0 { id } else { format!("{id}-{nth}") };
+            faults.section(heading.names, id, &heading.title("Page faults"))
+        };
+        self.0.iter().enumerate().map(section).collect()
+    }
+
+    fn json(&self) -> Vec<Value> {
+        self.0.iter().map(Faults::json).collect()
+    }
+
+    fn mail(&self, _columns: usize) -> Vec<String> {
+        self.0.iter().map(Faults::line).collect()
+    }
+}
 
 /// Call sites that are shown, and the least difference of one, in faults and as a share of all of
 /// the program: what the loader does differs by a few from run to run. `--format json` has all.
@@ -27,32 +67,27 @@ const SITE_LEAST: f64 = 10.0;
 const SITE_LEAST_SHARE: f64 = 0.001;
 
 /// Faults of each group or call site, before and after.
-type Counts = BTreeMap<String, [f64; 2]>;
+type Both = BTreeMap<String, [f64; 2]>;
 
 /// A program whose faults were counted on both sides.
 #[derive(Debug, Clone)]
-pub(super) struct Faults<'r> {
-    pub(super) pair: Pair<'r>,
+struct Faults<'r> {
+    pair: Pair<'r>,
     /// By kind, page and place.
-    groups: Counts,
+    groups: Both,
     /// By call site, as far as the report of each run names it.
-    sites: Counts,
+    sites: Both,
 }
 
 impl<'r> Faults<'r> {
-    /// Whether a pair is of programs that were watched.
-    pub(super) fn is_mine(pair: &Pair<'_>) -> bool {
-        pair.a.workload == explain::WORKLOAD
-    }
-
     /// The faults of a pair of valid records of `explain`.
-    pub(super) fn of(pair: &Pair<'r>) -> Option<Self> {
+    fn of(pair: &Pair<'r>) -> Option<Self> {
         let all = pair.all();
         let is_valid = |record: &&Record| Standing::of(record) != Standing::Invalid;
-        if !Self::is_mine(pair) || !all.iter().flatten().all(is_valid) {
+        if !all.iter().flatten().all(is_valid) {
             return None;
         }
-        let counts = |what: fn(&Record) -> BTreeMap<String, f64>| {
+        let middles_of = |what: fn(&Record) -> BTreeMap<String, f64>| {
             let mut runs: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
             for (side, records) in all.iter().enumerate() {
                 for record in records {
@@ -67,27 +102,25 @@ impl<'r> Faults<'r> {
                 median(told)
             };
             let middles = |[a, b]: [Vec<f64>; 2]| [middle(0, a), middle(1, b)];
-            runs.into_iter().map(|(name, runs)| (name, middles(runs))).collect::<Counts>()
+            runs.into_iter().map(|(name, runs)| (name, middles(runs))).collect::<Both>()
         };
-        let faults = Self { pair: pair.clone(), groups: counts(groups), sites: counts(sites) };
+        let faults =
+            Self { pair: pair.clone(), groups: middles_of(groups), sites: middles_of(sites) };
         faults.all().iter().all(|all| *all > 0.0).then_some(faults)
     }
 
-    /// Why a valid pair of `explain` has no faults to compare.
-    pub(super) const UNSEEN: &'static str = "its faults were not received: perf is not allowed";
-
     /// All faults of both sides.
-    pub(super) fn all(&self) -> [f64; 2] {
+    fn all(&self) -> [f64; 2] {
         self.groups.values().fold([0.0; 2], |[a, b], [more, other]| [a + more, b + other])
     }
 
     /// Whether the second side takes more, by more than this share.
-    pub(super) fn is_worse(&self, most: f64) -> bool {
+    fn is_worse(&self, most: f64) -> bool {
         let [a, b] = self.all();
         b > a * (1.0 + most)
     }
 
-    pub(super) fn headline(&self) -> Headline {
+    fn headline(&self) -> Headline {
         let [a, b] = self.all();
         let tone = if b > a { Tone::Bad } else { Tone::Plain };
         let change = change([a, b]).map_or_else(String::new, |change| format!(" · {change}"));
@@ -100,8 +133,8 @@ impl<'r> Faults<'r> {
     }
 
     /// Every number.
-    pub(super) fn json(&self) -> Value {
-        let told = |counts: &Counts| {
+    fn json(&self) -> Value {
+        let told = |counts: &Both| {
             let mut told = Vec::new();
             for (name, [a, b]) in counts {
                 told.push(json!({ "name": name, "a": a, "b": b, "difference": b - a }));
@@ -121,7 +154,7 @@ impl<'r> Faults<'r> {
     }
 
     /// By kind, and the call sites that differ by most.
-    pub(super) fn section(&self, names: [&str; 2], id: String, title: &str) -> Section {
+    fn section(&self, names: [&str; 2], id: String, title: &str) -> Section {
         type Row<'f> = (&'f str, [f64; 2]);
         let grid = |what: [&str; 3], parts: fn(&str, usize) -> String| {
             let mut grid = Grid::<Row<'_>>::new();
@@ -158,7 +191,7 @@ impl<'r> Faults<'r> {
     }
 
     /// A line for a mail.
-    pub(super) fn line(&self) -> String {
+    fn line(&self) -> String {
         let Headline { value, label, detail, .. } = self.headline();
         format!("{value} {label} ({detail})")
     }
@@ -171,7 +204,7 @@ fn program(record: &Record) -> &str {
 
 /// The faults of a record by kind, page and place; with those that were lost on the way.
 fn groups(record: &Record) -> BTreeMap<String, f64> {
-    record.measured().map(explain::counts).unwrap_or_default()
+    record.measured().map(counts).unwrap_or_default()
 }
 
 /// The faults of a record by call site; a function of the program itself goes by its name alone,
@@ -185,14 +218,14 @@ fn sites(record: &Record) -> BTreeMap<String, f64> {
         let Some(site) = table.name.strip_prefix("site/") else { continue };
         let site = own.as_ref().map_or_else(|| site.to_owned(), |own| site.replace(own, ""));
         let columns = table.columns.iter().filter(|column| column.name.contains('/'));
-        let faults: f64 = columns.filter_map(|column| explain::cell(table, &column.name)).sum();
+        let faults: f64 = columns.filter_map(|column| cell(table, &column.name)).sum();
         *found.entry(site).or_default() += faults;
     }
     found
 }
 
 /// By difference, the largest first.
-fn largest(counts: &Counts) -> impl Iterator<Item = (&str, [f64; 2])> {
+fn largest(counts: &Both) -> impl Iterator<Item = (&str, [f64; 2])> {
     let mut told: Vec<_> = counts.iter().map(|(name, both)| (name.as_str(), *both)).collect();
     let difference = |[a, b]: [f64; 2]| (b - a).abs();
     told.sort_by(|one, other| difference(other.1).total_cmp(&difference(one.1)));

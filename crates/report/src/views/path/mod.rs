@@ -4,14 +4,20 @@
 //! is the same in every boot. Below stand the functions that it consists of, and what other samples
 //! did beside it. There is no time here, and so no interval.
 
+mod compared;
+mod profile;
+
 use std::collections::BTreeSet;
 
 use pagelab_record::{Case, Signed, vocabulary::path::counter::USER};
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
-    parameter, parameters, path::Profile,
+    parameter, parameters,
 };
+
+pub(crate) use self::compared::COUNTING;
+use self::profile::{Class, Profile};
 
 /// The workload that this file reads.
 pub(crate) use pagelab_record::vocabulary::workload::PATH as WORKLOAD;
@@ -52,7 +58,7 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
     }
     let classes = classes_of(&rows);
     if !classes.is_empty() {
-        let table = Grid::<(&Entry, &Profile, &crate::path::Class)>::new()
+        let table = Grid::<(&Entry, &Profile, &Class)>::new()
             .case(&shown, |(entry, _, _)| entry)
             .words("class", 0, |(_, _, class)| class.name.clone())
             .number("share", 0, |(_, profile, class)| share(class.samples, profile.samples()[0]))
@@ -154,7 +160,7 @@ fn listed(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
         let largest = profile.largest().into_iter().take(most);
         largest.map(move |(name, function)| (entry, profile, name, function))
     });
-    Grid::<(&Entry, &Profile, &str, crate::path::Function)>::new()
+    Grid::<(&Entry, &Profile, &str, profile::Function)>::new()
         .case(shown, |(entry, ..)| entry)
         .words("function", 0, |(_, _, name, _)| (*name).to_owned())
         .number("own", 0, |(_, _, _, function)| count(function.own))
@@ -214,7 +220,7 @@ fn lines_of<'e>(
     lines
 }
 
-fn classes_of<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Entry, &'r Profile, &'r crate::path::Class)> {
+fn classes_of<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Entry, &'r Profile, &'r Class)> {
     let told = rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)));
     told.flat_map(|(entry, profile)| {
         profile.classes.iter().map(move |class| (entry, profile, class))
@@ -245,7 +251,7 @@ mod tests {
             "schema": "pagelab.record/1", "run": "r", "boot": "b", "workload": WORKLOAD,
             "nature": "emulated", "host": { "identity": {} },
             "case": { "kernel": kernel, "kind": "write", "page": "4k" },
-            "outcome": { "measured": crate::path::tests::measured(stacks) },
+            "outcome": { "measured": profile::tests::measured(stacks) },
         });
         Entry::of(&serde_json::from_value(record).unwrap())
     }

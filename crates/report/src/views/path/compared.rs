@@ -4,20 +4,44 @@
 //! host forbids a comparison, nothing is uncertain, and there is no tie: a difference of one
 //! instruction is one. What it consists of is told by function.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use pagelab_record::vocabulary::workload::PATH;
 use serde_json::{Value, json};
 
-use super::pairs::Pair;
+use super::profile::Profile;
 use crate::{
-    document::{Block, Cell, Section, Tone},
-    entry::Standing,
-    flame::Flame,
-    grid::Grid,
-    path::Profile,
-    quantity::group_thousands,
+    Block, Cell, Counting, Counts, Grid, Heading, Most, Named, Pair, Section, Standing, Tone,
+    flame::Flame, group_thousands,
 };
+
+/// Paths side by side.
+pub(crate) const COUNTING: Counting = Counting {
+    name: "paths",
+    threshold: ("instructions", Most::Number),
+    lacks: None,
+    has: |pair| sides(pair).is_some(),
+    of: paths,
+};
+
+fn paths<'r>(pairs: Vec<Named<'r>>) -> Arc<dyn Counts + 'r> {
+    let counted = |(pair, short)| Some(Counted { sides: sides(&pair)?, pair, short });
+    Arc::new(Paths(pairs.into_iter().filter_map(counted).collect()))
+}
+
+/// The paths of a pair, where that is what it is of and no claim of it fails.
+fn sides(pair: &Pair<'_>) -> Option<[Profile; 2]> {
+    let path = |record: &pagelab_record::Record| {
+        let is_path = record.workload == PATH && Standing::of(record) != Standing::Invalid;
+        record.measured().filter(|_| is_path).and_then(Profile::of)
+    };
+    let [a, b] = [pair.a, pair.b].map(path);
+    Some([a?, b?])
+}
+
+/// Every path of one side.
+#[derive(Debug)]
+struct Paths<'r>(Vec<Counted<'r>>);
 
 /// Functions of a case that are shown; a page shows more.
 const FUNCTIONS: usize = 12;
@@ -25,27 +49,27 @@ const FUNCTIONS_OF_A_PAGE: usize = 60;
 
 /// A case whose path is known on both sides.
 #[derive(Debug, Clone)]
-pub(super) struct Counted<'r> {
-    pub(super) pair: Pair<'r>,
+struct Counted<'r> {
+    pair: Pair<'r>,
     /// What the case is called among the others.
-    pub(super) short: String,
+    short: String,
     sides: [Profile; 2],
 }
 
 /// A function that does not take the same on both sides: instructions of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Differs<'c> {
-    pub(super) function: &'c str,
-    pub(super) sides: [Option<i64>; 2],
+struct Differs<'c> {
+    function: &'c str,
+    sides: [Option<i64>; 2],
 }
 
 impl Differs<'_> {
-    pub(super) fn difference(&self) -> i64 {
+    fn difference(&self) -> i64 {
         let [a, b] = self.sides.map(|side| side.unwrap_or(0));
         b - a
     }
 
-    pub(super) fn what(&self) -> &'static str {
+    fn what(&self) -> &'static str {
         match self.sides {
             [None, _] => "appeared",
             [_, None] => "vanished",
@@ -55,33 +79,20 @@ impl Differs<'_> {
     }
 }
 
-impl<'r> Counted<'r> {
-    /// The paths of a pair, where that is what it is of and no claim of it fails.
-    pub(super) fn of(pair: &Pair<'r>, short: &str) -> Option<Self> {
-        let is_path = |record: &pagelab_record::Record| {
-            record.workload == PATH && Standing::of(record) != Standing::Invalid
-        };
-        let [a, b] = [pair.a, pair.b];
-        if !is_path(a) || !is_path(b) {
-            return None;
-        }
-        let [a, b] = [a, b].map(|record| record.measured().and_then(Profile::of));
-        Some(Self { pair: pair.clone(), short: short.to_owned(), sides: [a?, b?] })
-    }
-
+impl Counted<'_> {
     /// Instructions of both sides.
-    pub(super) fn instructions(&self) -> [i64; 2] {
+    fn instructions(&self) -> [i64; 2] {
         self.sides.each_ref().map(Profile::instructions)
     }
 
     /// How many more the second side takes.
-    pub(super) fn difference(&self) -> i64 {
+    fn difference(&self) -> i64 {
         let [a, b] = self.instructions();
         b - a
     }
 
     /// Functions that differ, those by most first.
-    pub(super) fn functions(&self) -> Vec<Differs<'_>> {
+    fn functions(&self) -> Vec<Differs<'_>> {
         let [a, b] = self.sides.each_ref().map(|profile| &profile.functions);
         let names: BTreeSet<&str> = a.keys().chain(b.keys()).map(String::as_str).collect();
         let own = |name: &str| [a, b].map(|side| side.get(name).map(|function| function.own));
@@ -92,7 +103,7 @@ impl<'r> Counted<'r> {
     }
 
     /// The difference as the page draws it.
-    pub(super) fn flame(&self, names: [&str; 2]) -> Option<Flame> {
+    fn flame(&self, names: [&str; 2]) -> Option<Flame> {
         let [a, b] = names;
         let title = format!("{}: {a} → {b}", self.short);
         let caption = "Stacks, the exception at the bottom; a bar is as wide as the larger of both \
@@ -108,7 +119,7 @@ impl<'r> Counted<'r> {
         names.into_iter().map(|name| (name, of(name))).collect()
     }
 
-    pub(super) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let [a, b] = self.instructions();
         let functions = self.functions();
         let functions = functions.iter().map(|one| {
@@ -134,28 +145,10 @@ impl<'r> Counted<'r> {
     }
 }
 
-/// Every stack of a comparison: `case;function;…;function A B`, a line each.
-pub(super) fn folded<'c, 'r: 'c>(all: impl Iterator<Item = &'c Counted<'r>>) -> String {
-    let mut text = String::new();
-    for counted in all {
-        for (stack, [a, b]) in counted.stacks() {
-            text.push_str(&format!("{};{stack} {a} {b}\n", counted.short.replace([' ', ';'], "_")));
-        }
-    }
-    text
-}
-
 /// The paths of one side against the base: how long they are, and the functions that differ.
-pub(super) fn sections(
-    counted: &[Counted<'_>],
-    [a, b]: [&str; 2],
-    id: impl Fn(&str) -> String,
-    title: impl Fn(&str) -> String,
-    for_page: bool,
-) -> Vec<Section> {
-    if counted.is_empty() {
-        return Vec::new();
-    }
+fn sections(counted: &[Counted<'_>], heading: &Heading<'_>) -> Vec<Section> {
+    let Heading { names: [a, b], for_page, .. } = *heading;
+    let (id, title) = (|name: &str| heading.id(name), |text: &str| heading.title(text));
     let side =
         |which: usize| move |one: &&Counted<'_>| group_thousands(one.instructions()[which] as f64);
     let table = Grid::<&Counted<'_>>::new()
@@ -223,17 +216,18 @@ fn signed(difference: i64) -> Cell {
 }
 
 /// Lines for a mail: each case, and the functions that differ by most.
-pub(super) fn lines(all: &[Counted<'_>], columns: usize, line: &mut dyn FnMut(&str)) {
+fn lines(all: &[Counted<'_>], columns: usize) -> Vec<String> {
     /// Columns of the three numbers.
     const NUMBERS: usize = 30;
     let width = columns.saturating_sub(NUMBERS).max(12);
+    let mut lines = Vec::new();
     let mut row = |name: &str, a: &str, b: &str, difference: &str| {
+        let mut name = name;
         if name.chars().count() > width {
-            line(&name.chars().take(columns).collect::<String>());
-            line(&format!("{:width$} {a:>9} {b:>9} {difference:>9}", ""));
-        } else {
-            line(&format!("{name:width$} {a:>9} {b:>9} {difference:>9}"));
+            lines.push(name.chars().take(columns).collect());
+            name = "";
         }
+        lines.push(format!("{name:width$} {a:>9} {b:>9} {difference:>9}"));
     };
     for counted in all {
         row("instructions", "before", "after", "more");
@@ -246,6 +240,41 @@ pub(super) fn lines(all: &[Counted<'_>], columns: usize, line: &mut dyn FnMut(&s
             row(&format!("  {}", differs.function), &a, &b, &difference);
         }
     }
+    lines
+}
+
+impl Counts for Paths<'_> {
+    fn is_worse(&self, most: f64) -> bool {
+        self.0.iter().any(|one| one.difference() as f64 > most)
+    }
+
+    fn is_slower(&self) -> bool {
+        self.is_worse(0.0)
+    }
+
+    fn sections(&self, heading: &Heading<'_>) -> Vec<Section> {
+        sections(&self.0, heading)
+    }
+
+    fn json(&self) -> Vec<Value> {
+        self.0.iter().map(Counted::json).collect()
+    }
+
+    fn mail(&self, columns: usize) -> Vec<String> {
+        lines(&self.0, columns)
+    }
+
+    /// `case;function;…;function A B`, a line each.
+    fn folded(&self) -> String {
+        let mut text = String::new();
+        for counted in &self.0 {
+            let case = counted.short.replace([' ', ';'], "_");
+            for (stack, [a, b]) in counted.stacks() {
+                text.push_str(&format!("{case};{stack} {a} {b}\n"));
+            }
+        }
+        text
+    }
 }
 
 #[cfg(test)]
@@ -253,7 +282,7 @@ mod tests {
     use pagelab_record::{Case, Host, Nature, Outcome, Record, schema::SCHEMA};
 
     use super::*;
-    use crate::path::tests::measured as with_stacks;
+    use crate::views::path::profile::tests::measured as with_stacks;
 
     fn record(stacks: &[(&str, i64)]) -> Record {
         Record {
@@ -272,7 +301,8 @@ mod tests {
     /// What is said of two records.
     fn said<T>(a: &Record, b: &Record, of: impl FnOnce(&Counted<'_>) -> T) -> Option<T> {
         let pair = Pair { a, b, case: a.case.clone(), more: [vec![], vec![]], cell: None };
-        Counted::of(&pair, "write 4k").as_ref().map(of)
+        let sides = sides(&pair)?;
+        Some(of(&Counted { sides, pair, short: "write 4k".to_owned() }))
     }
 
     #[test]
@@ -320,11 +350,10 @@ mod tests {
         let long = format!("e;{}", "x".repeat(60));
         let (a, b) = (record(&[("e", 10)]), record(&[("e", 10), (&long, 7)]));
         let pair = Pair { a: &a, b: &b, case: a.case.clone(), more: [vec![], vec![]], cell: None };
-        let counted = vec![Counted::of(&pair, "write 4k").unwrap()];
-        let mut lines_said = Vec::new();
-        lines(&counted, 72, &mut |line| lines_said.push(line.trim_end().to_owned()));
-        assert!(lines_said.iter().all(|line| line.chars().count() <= 72), "{lines_said:#?}");
-        assert!(lines_said.iter().any(|line| line.ends_with("+7")), "{lines_said:#?}");
-        assert_eq!(folded(counted.iter()), format!("write_4k;e 10 10\nwrite_4k;{long} 0 7\n"));
+        let counts = (COUNTING.of)(vec![(pair, "write 4k".to_owned())]);
+        let lines = counts.mail(72);
+        assert!(lines.iter().all(|line| line.chars().count() <= 72), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.ends_with("+7")), "{lines:#?}");
+        assert_eq!(counts.folded(), format!("write_4k;e 10 10\nwrite_4k;{long} 0 7\n"));
     }
 }
