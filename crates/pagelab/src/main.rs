@@ -4,22 +4,33 @@
 //! `pagelab-report`; here they meet, and only here is anything printed.
 
 #[macro_use]
+#[path = "../../../core/cli/src/exit.rs"]
 mod exit;
 
+#[path = "../../../core/cli/src/args.rs"]
 mod args;
 mod capture;
 mod cmd;
 mod examples;
+#[path = "../../../core/cli/src/history.rs"]
 mod history;
+#[path = "../../../core/cli/src/latest.rs"]
 mod latest;
+#[path = "../../../core/cli/src/lock.rs"]
 mod lock;
+#[path = "../../../core/cli/src/output.rs"]
 mod output;
 mod preload;
+#[path = "../../../core/cli/src/progress.rs"]
 mod progress;
+#[path = "../../../core/cli/src/published.rs"]
 mod published;
+#[path = "../../../core/cli/src/session.rs"]
 mod session;
+#[path = "../../../core/cli/src/settings.rs"]
 mod settings;
 mod trials;
+#[path = "../../../core/cli/src/turns.rs"]
 mod turns;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
