@@ -14,7 +14,7 @@ use libfuzzer_sys::{
 use pagelab_bench::{
     Kind, Param,
     plan::{self, Overrides, Plan},
-    suite,
+    suite::{self, Known},
 };
 use pagelab_fuzz::{sow, text, written};
 use pagelab_sys::time::ClockChoice;
@@ -132,7 +132,7 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
 
 /// What a run would do before it measures.
 fn planned(text: &str) -> Option<Plan> {
-    let suite = suite::parse(text, suites::known(&[])).ok()?;
+    let suite = suite::parse(text, Known { workloads: WORKLOADS, published: &[] }).ok()?;
     plan::of_suite(&suite, ClockChoice::Raw, Overrides::default()).ok()
 }
 

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A command whose flags are its fields.
-pub(crate) trait Run: Args {
+pub trait Run: Args {
     /// Does it.
     ///
     /// # Errors
@@ -31,9 +31,10 @@ pub(crate) trait Run: Args {
 }
 
 /// A row of a table of commands.
-pub(crate) struct Row {
+#[derive(Debug)]
+pub struct Row {
     /// What it is called.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Adds what it does, in a line, and its flags.
     describe: fn(Command) -> Command,
     /// Does it.
@@ -46,12 +47,12 @@ pub(crate) struct Row {
 
 impl Row {
     /// The row of a command whose flags are its fields.
-    pub(crate) const fn of<C: Run>(name: &'static str) -> Self {
+    pub const fn of<C: Run>(name: &'static str) -> Self {
         Self::new(name, C::augment_args, |matches| of::<C>(matches)?.run())
     }
 
     /// The row of a command whose flags a table names.
-    pub(crate) const fn new(
+    pub const fn new(
         name: &'static str,
         describe: fn(Command) -> Command,
         run: fn(&ArgMatches) -> Result<Exit, Failure>,
@@ -60,11 +61,7 @@ impl Row {
     }
 
     /// The row of a command that has others below it.
-    pub(crate) const fn group(
-        name: &'static str,
-        about: &'static str,
-        below: &'static [Self],
-    ) -> Self {
+    pub const fn group(name: &'static str, about: &'static str, below: &'static [Self]) -> Self {
         Self { about, below, ..Self::new(name, |command| command, |_| Ok(Exit::Usage)) }
     }
 
@@ -78,18 +75,22 @@ impl Row {
 }
 
 /// A command with those of a table below it.
-pub(crate) fn with_rows(command: Command, rows: &[Row]) -> Command {
+pub fn with_rows<'r>(command: Command, rows: impl IntoIterator<Item = &'r Row>) -> Command {
     let command = command.subcommand_required(true).arg_required_else_help(true);
-    command.subcommands(rows.iter().map(Row::command))
+    command.subcommands(rows.into_iter().map(Row::command))
 }
 
 /// Runs the command of a table that was asked for.
 ///
 /// # Errors
 /// With the exit code that belongs to what went wrong.
-pub(crate) fn dispatch(rows: &[Row], matches: &ArgMatches) -> Result<Exit, Failure> {
+pub fn dispatch<'r>(
+    rows: impl IntoIterator<Item = &'r Row>,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
     let (asked, matches) = matches.subcommand().expect("clap requires one of its sub-commands");
-    let row = rows.iter().find(|row| row.name == asked).expect("clap knows these only");
+    let mut rows = rows.into_iter();
+    let row = rows.find(|row| row.name == asked).expect("clap knows these only");
     if row.below.is_empty() { (row.run)(matches) } else { dispatch(row.below, matches) }
 }
 
@@ -97,12 +98,12 @@ pub(crate) fn dispatch(rows: &[Row], matches: &ArgMatches) -> Result<Exit, Failu
 ///
 /// # Errors
 /// Never, as long as they were added to the command.
-pub(crate) fn of<F: FromArgMatches>(matches: &ArgMatches) -> Result<F, Failure> {
+pub fn of<F: FromArgMatches>(matches: &ArgMatches) -> Result<F, Failure> {
     F::from_arg_matches(matches).map_err(Failure::internal)
 }
 
 /// The flag of a parameter.
-pub(crate) fn flag(param: &Param) -> Arg {
+pub fn flag(param: &Param) -> Arg {
     let help = match param.kind {
         Kind::Page => format!("{} [here: {}]", param.help, param.choices().join(", ")),
         Kind::Choice(words) => format!("{} [{}]", param.help, words.join(", ")),
@@ -133,12 +134,12 @@ pub(crate) fn flag(param: &Param) -> Arg {
 }
 
 /// The flags of a workload's parameters, but for those that the command has by another name.
-pub(crate) fn flags<'w>(workload: &'w dyn Workload, but: &'w str) -> impl Iterator<Item = Arg> {
+pub fn flags<'w>(workload: &'w dyn Workload, but: &'w str) -> impl Iterator<Item = Arg> {
     workload.params().iter().filter(move |param| param.name != but).map(flag)
 }
 
 /// With a capital, unless it starts with a value or a name.
-pub(crate) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     if !first.chars().all(|c| c.is_ascii_lowercase() || c == ',') {
         return text.to_owned();
@@ -148,7 +149,7 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 /// The axes that the flags of a workload's sub-command name.
-pub(crate) fn axes(workload: &dyn Workload, matches: &ArgMatches) -> Vec<(String, Vec<String>)> {
+pub fn axes(workload: &dyn Workload, matches: &ArgMatches) -> Vec<(String, Vec<String>)> {
     workload
         .params()
         .iter()
@@ -161,7 +162,7 @@ pub(crate) fn axes(workload: &dyn Workload, matches: &ArgMatches) -> Vec<(String
 
 /// How to measure: for the commands that plan.
 #[derive(Debug, Args)]
-pub(crate) struct Method {
+pub struct Method {
     /// Fit the measured time of the whole run into so many seconds.
     #[arg(long, value_name = "SECONDS", global = true)]
     budget: Option<Seconds>,
@@ -179,7 +180,7 @@ pub(crate) struct Method {
 
 impl Method {
     /// What the flags say over a suite.
-    pub(crate) const fn overrides(&self) -> Overrides {
+    pub const fn overrides(&self) -> Overrides {
         let Self { budget, time_limit: limit, forks, precision } = *self;
         Overrides { forks, budget, limit, precision }
     }
@@ -187,7 +188,7 @@ impl Method {
 
 /// Where a new run goes.
 #[derive(Debug, Args)]
-pub(crate) struct Output {
+pub struct Output {
     /// Its directory.
     #[arg(short, long, value_name = "DIR", global = true)]
     #[arg(help = "Directory of the run (default pagelab-runs/<time>-<host>)")]
@@ -196,25 +197,25 @@ pub(crate) struct Output {
 
 impl Output {
     /// The place that was asked for, or a new one.
-    pub(crate) fn place(&self) -> Place {
+    pub fn place(&self) -> Place {
         Place::choose(self.output.as_deref())
     }
 }
 
 /// For the commands that plan.
 #[derive(Debug, Args)]
-pub(crate) struct DryRun {
+pub struct DryRun {
     /// Show the cases, the time and memory they take, and the settings they change.
     #[arg(long, global = true)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
 }
 
 /// Whether progress is drawn.
 #[derive(Debug, Args)]
-pub(crate) struct Quiet {
+pub struct Quiet {
     /// No progress.
     #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// What waits without an end.
@@ -222,7 +223,7 @@ const FOR_EVER: &str = "for-ever";
 
 /// For the commands that take the knobs.
 #[derive(Debug, Args)]
-pub(crate) struct Wait {
+pub struct Wait {
     /// Where another pagelab holds what is needed, such as the machine's settings, wait until it
     /// ends, or for so long.
     #[arg(long, value_name = "SECONDS", global = true, num_args = 0..=1, require_equals = true)]
@@ -232,7 +233,7 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// How long to wait for another run; not at all without the flag.
-    pub(crate) fn patience(&self) -> Duration {
+    pub fn patience(&self) -> Duration {
         self.wait.unwrap_or_default()
     }
 }
@@ -246,7 +247,7 @@ fn patience(text: &str) -> Result<Duration, <Seconds as std::str::FromStr>::Err>
 
 /// The clock; hidden, because only tests have a reason to choose it.
 #[derive(Debug, Args)]
-pub(crate) struct Clock {
+pub struct Clock {
     #[arg(long, global = true, hide = true, default_value = "auto")]
     #[arg(value_parser = ["auto", "raw", "scripted"])]
     clock: String,
@@ -254,7 +255,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// The clock of a run.
-    pub(crate) fn choice(&self) -> ClockChoice {
+    pub fn choice(&self) -> ClockChoice {
         match self.clock.as_str() {
             "raw" => ClockChoice::Raw,
             "scripted" => ClockChoice::Scripted { step_ns: 1000 },
@@ -265,20 +266,20 @@ impl Clock {
 
 /// For the commands whose result a program may read.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Format {
+pub struct Format {
     /// How to print it.
     #[arg(long, value_parser = ["terminal", "json"], default_value = "terminal")]
-    pub(crate) format: String,
+    pub format: String,
 }
 
 impl Format {
     /// Whether a program reads it.
-    pub(crate) fn is_json(&self) -> bool {
+    pub fn is_json(&self) -> bool {
         self.format == "json"
     }
 
     /// The same command with more of them; the first is the default.
-    pub(crate) fn of(command: Command, formats: &'static [&'static str]) -> Command {
+    pub fn of(command: Command, formats: &'static [&'static str]) -> Command {
         let parser = PossibleValuesParser::new(formats);
         command.mut_arg("format", |arg| arg.value_parser(parser))
     }
@@ -286,32 +287,40 @@ impl Format {
 
 /// How a run waits for others, what it says meanwhile, and its clock.
 #[derive(Debug, Args)]
-pub(crate) struct Conduct {
+pub struct Conduct {
+    /// How long it waits for others.
     #[command(flatten)]
-    pub(crate) wait: Wait,
+    pub wait: Wait,
+    /// Whether progress is drawn.
     #[command(flatten)]
-    pub(crate) quiet: Quiet,
+    pub quiet: Quiet,
+    /// Its clock.
     #[command(flatten)]
-    pub(crate) clock: Clock,
+    pub clock: Clock,
 }
 
 /// The flags of a command that stands for one workload, beside those of its parameters.
 #[derive(Debug, Args)]
-pub(crate) struct Short {
+pub struct Short {
+    /// How to measure.
     #[command(flatten)]
-    pub(crate) method: Method,
+    pub method: Method,
+    /// Where the run goes.
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub output: Output,
+    /// Whether progress is drawn.
     #[command(flatten)]
-    pub(crate) quiet: Quiet,
+    pub quiet: Quiet,
+    /// Its clock.
     #[command(flatten)]
-    pub(crate) clock: Clock,
+    pub clock: Clock,
+    /// How to print what it comes to.
     #[command(flatten)]
-    pub(crate) format: Format,
+    pub format: Format,
 }
 
 /// Whether a comma between the values of a parameter makes cases or arms, in words.
-pub(crate) fn comma(param: &Param) -> &'static str {
+pub fn comma(param: &Param) -> &'static str {
     match param.role {
         Role::Axis => "cases",
         Role::Arms => "arms",

@@ -6,7 +6,7 @@ use pagelab_sys::process::{launch::Ended, relay};
 
 /// How a command ended. The order of the variants is the order in which they take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// The user interrupted; what was done is saved.
     Interrupted,
     /// The command line, a suite or a file given on it is wrong.
@@ -33,7 +33,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// As a program that was started ended: by its code, or here and now by its signal.
-    pub(crate) fn like(ended: &Ended) -> Self {
+    pub fn like(ended: &Ended) -> Self {
         if let Some(signal) = ended.signal() {
             relay::end_as(signal);
         }
@@ -62,16 +62,16 @@ impl From<Exit> for ExitCode {
 
 /// An error and the exit code that it ends the command with.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// What went wrong, while doing what.
-    pub(crate) error: anyhow::Error,
+    pub error: anyhow::Error,
     /// The code.
-    pub(crate) exit: Exit,
+    pub exit: Exit,
 }
 
 impl Failure {
     /// What went wrong and why, each cause once: some errors quote theirs, some leave it to us.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let mut said = String::new();
         for cause in self.error.chain().map(ToString::to_string) {
             if said.is_empty() {
@@ -84,17 +84,17 @@ impl Failure {
     }
 
     /// A wrong argument or file.
-    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+    pub fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::Usage }
     }
 
     /// Something that this host cannot do; also to write where it could open a file before.
-    pub(crate) fn host(error: impl Into<anyhow::Error>) -> Self {
+    pub fn host(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::HostCannot }
     }
 
     /// A mistake of ours.
-    pub(crate) fn internal(error: impl Into<anyhow::Error>) -> Self {
+    pub fn internal(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::Internal }
     }
 }
@@ -107,11 +107,17 @@ impl From<String> for Failure {
 }
 
 /// A wrong argument or file: what is said of it, as for `format!`.
+#[macro_export]
 macro_rules! usage {
-    ($($said:tt)*) => { crate::exit::Failure::usage(anyhow::anyhow!($($said)*)) };
+    ($($said:tt)*) => {
+        $crate::exit::Failure::usage($crate::anyhow::anyhow!($($said)*))
+    };
 }
 
 /// Something that this host cannot do: what is said of it, as for `format!`.
+#[macro_export]
 macro_rules! host {
-    ($($said:tt)*) => { crate::exit::Failure::host(anyhow::anyhow!($($said)*)) };
+    ($($said:tt)*) => {
+        $crate::exit::Failure::host($crate::anyhow::anyhow!($($said)*))
+    };
 }

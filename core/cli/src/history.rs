@@ -17,9 +17,9 @@ use pagelab_sys::files::folder::Folder;
 use crate::exit::Failure;
 
 /// Where runs go that were not told where.
-pub(crate) const RUNS: &str = "pagelab-runs";
+pub const RUNS: &str = "pagelab-runs";
 /// The newest run, wherever a run is named.
-pub(crate) const LAST: &str = "LAST";
+pub const LAST: &str = "LAST";
 /// The tags of a run, a line each.
 const TAGS: &str = "tags";
 /// A file of tags is not longer than this.
@@ -27,18 +27,18 @@ const TAGS_BYTES_MAX: u64 = 64 << 10;
 
 /// A directory that holds a run.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub struct Known {
     /// The directory.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// The first line of its journal.
-    pub(crate) header: RunHeader,
+    pub header: RunHeader,
     /// Its tags, sorted.
-    pub(crate) tags: Vec<String>,
+    pub tags: Vec<String>,
 }
 
 impl Known {
     /// A run whose first line was read.
-    pub(crate) fn of(path: PathBuf, header: RunHeader) -> Self {
+    pub fn of(path: PathBuf, header: RunHeader) -> Self {
         let tags = tags(&path);
         Self { path, header, tags }
     }
@@ -50,13 +50,13 @@ impl Known {
     }
 
     /// Everything in its journal.
-    pub(crate) fn contents(&self) -> Result<Contents, Failure> {
+    pub fn contents(&self) -> Result<Contents, Failure> {
         journal::read(&self.path).map_err(Failure::usage)
     }
 }
 
 /// The runs in some directories, the oldest first; one that is no run is passed over.
-pub(crate) fn runs(below: &[PathBuf]) -> Vec<Known> {
+pub fn runs(below: &[PathBuf]) -> Vec<Known> {
     let entries = |folder: &PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<Known> = below
         .iter()
@@ -74,7 +74,7 @@ pub(crate) fn runs(below: &[PathBuf]) -> Vec<Known> {
 }
 
 /// Where runs are looked for when nobody says: where `run` puts them, and here, for `-o`.
-pub(crate) fn places() -> Vec<PathBuf> {
+pub fn places() -> Vec<PathBuf> {
     vec![PathBuf::from("."), PathBuf::from(RUNS)]
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn places() -> Vec<PathBuf> {
 ///
 /// # Errors
 /// When `LAST` names nothing.
-pub(crate) fn find(called: &Path) -> Result<PathBuf, Failure> {
+pub fn find(called: &Path) -> Result<PathBuf, Failure> {
     let Some(name) = called.to_str().filter(|_| !called.exists()) else {
         return Ok(called.to_owned());
     };
@@ -115,7 +115,7 @@ fn tags(run: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// When the directory is not to be trusted or cannot be written.
-pub(crate) fn set_tags(run: &Path, tags: &[String]) -> Result<(), Failure> {
+pub fn set_tags(run: &Path, tags: &[String]) -> Result<(), Failure> {
     let folder = Folder::open(run).map_err(Failure::usage)?;
     let written = if tags.is_empty() {
         match folder.remove(TAGS) {
@@ -133,7 +133,7 @@ pub(crate) fn set_tags(run: &Path, tags: &[String]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A sentence that says what a tag is.
-pub(crate) fn check_tag(tag: &str) -> Result<(), String> {
+pub fn check_tag(tag: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
     if tag == LAST {
         return Err(format!("`{LAST}` is always the newest run: choose another tag"));
@@ -153,7 +153,7 @@ fn without_dot(path: &Path) -> PathBuf {
 }
 
 /// The flag that names two arms, to paste.
-pub(crate) fn arms(ab: &Ab) -> String {
+pub fn arms(ab: &Ab) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-+./:=@%,".contains(c);
     let word = |arm: &Arm| {
         let quoted = format!("'{}'", arm.name.replace('\'', r"'\''"));
@@ -163,7 +163,7 @@ pub(crate) fn arms(ab: &Ab) -> String {
 }
 
 /// The command that goes on with a run, to paste.
-pub(crate) fn go_on(directory: &Path, header: &RunHeader) -> String {
+pub fn go_on(directory: &Path, header: &RunHeader) -> String {
     let arms = match &header.asked {
         Some(Asked::Ab(ab)) if ab.arms[0].beyond_journal().is_some() => format!(" {}", arms(ab)),
         _ => String::new(),

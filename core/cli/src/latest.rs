@@ -18,10 +18,10 @@ use pagelab_record::{
     vocabulary::{counter::PROCESSES, workload::TRIED},
 };
 
-use crate::output;
+use crate::{output, part};
 
 /// The records that count.
-pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
+pub fn latest(records: Vec<Record>) -> Vec<Record> {
     let mut last: HashMap<_, (usize, usize)> = HashMap::new();
     let paired = paired(&records);
     let cells: HashSet<u32> = paired.iter().filter_map(|at| cell(&records[*at])).collect();
@@ -41,9 +41,9 @@ pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
 
 /// A record with what an older version leaves unsaid of its case. What was published states what
 /// its source does, and no more.
-pub(crate) fn stated(record: &mut Record) -> &Record {
+pub fn stated(record: &mut Record) -> &Record {
     if record.nature != Nature::Published
-        && let Ok(workload) = pagelab_workloads::workload(&record.workload)
+        && let Ok(workload) = part::workload(&record.workload)
     {
         plan::state(workload, &mut record.case);
     }
@@ -66,7 +66,7 @@ fn paired(records: &[Record]) -> HashSet<usize> {
 }
 
 /// Keeps one record of each case; a person is told of that, and of damage.
-pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
+pub fn tidy_up(path: &Path, contents: &mut Contents) {
     if let Some(Damage { line, why }) = &contents.damage {
         output::warn(&format!(
             "warning: {}: line {line} cannot be read ({why}); the {} records before it are used",
@@ -100,7 +100,7 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
 }
 
 /// How many processes a record holds, where it was measured.
-pub(crate) fn processes(record: &Record) -> Option<u64> {
+pub fn processes(record: &Record) -> Option<u64> {
     record.measured()?.counter(PROCESSES)
 }
 

@@ -13,7 +13,7 @@ use crate::{exit::Failure, output};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a command that was refused says of the holder, with the fix.
-pub(crate) fn refusal(held: impl Display) -> anyhow::Error {
+pub fn refusal(held: impl Display) -> anyhow::Error {
     anyhow!("{held}: --wait waits for it to end")
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn refusal(held: impl Display) -> anyhow::Error {
 ///
 /// # Errors
 /// Those of `ask`; that of a holder who does not end in time names `--wait`.
-pub(crate) fn patiently<T>(
+pub fn patiently<T>(
     patience: Duration,
     mut ask: impl FnMut() -> Result<T, Failure>,
     held: impl Fn(&Failure) -> Option<String>,

@@ -17,7 +17,7 @@ use crate::exit::{Exit, Failure};
 ///
 /// # Errors
 /// When stdout cannot be written for any other reason.
-pub(crate) fn result(text: &(impl ToString + ?Sized)) -> Result<(), Failure> {
+pub fn result(text: &(impl ToString + ?Sized)) -> Result<(), Failure> {
     drawn(&visible(&text.to_string()))
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn result(text: &(impl ToString + ?Sized)) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When stdout cannot be written, but for a closed pipe.
-pub(crate) fn drawn(text: &str) -> Result<(), Failure> {
+pub fn drawn(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     match written {
@@ -40,22 +40,22 @@ pub(crate) fn drawn(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When stdout cannot be written, but for a closed pipe.
-pub(crate) fn json(value: &Value) -> Result<Exit, Failure> {
+pub fn json(value: &Value) -> Result<Exit, Failure> {
     result(&format!("{value:#}\n"))?;
     Ok(Exit::Good)
 }
 
 /// The cases of a run for a program: one object for one, an array where a flag made several.
-pub(crate) fn cases(mut cases: Vec<Value>) -> String {
+pub fn cases(mut cases: Vec<Value>) -> String {
     let value = if cases.len() == 1 { cases.remove(0) } else { cases.into() };
     visible(&format!("{value:#}\n"))
 }
 
 /// A file that the user named for a result.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub struct Named {
     /// The file, open.
-    pub(crate) target: Target,
+    pub target: Target,
     path: PathBuf,
 }
 
@@ -65,7 +65,7 @@ impl Named {
     ///
     /// # Errors
     /// When it is there already, or cannot be made.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+    pub fn create(path: &Path) -> Result<Self, Failure> {
         let target = folder::target(path, Existing::Keep).map_err(|error| match error {
             FolderError::Exists { .. } => usage!(
                 "cannot create {}: it exists; choose another name, or remove it",
@@ -80,7 +80,7 @@ impl Named {
     ///
     /// # Errors
     /// As [`Named::create`].
-    pub(crate) fn of(path: Option<&PathBuf>) -> Result<Option<Self>, Failure> {
+    pub fn of(path: Option<&PathBuf>) -> Result<Option<Self>, Failure> {
         path.map(|path| Self::create(path)).transpose()
     }
 
@@ -88,7 +88,7 @@ impl Named {
     ///
     /// # Errors
     /// When the disk is full or fails.
-    pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
+    pub fn write(self, text: &str) -> Result<(), Failure> {
         let Self { mut target, path } = self;
         match target.file.write_all(text.as_bytes()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -106,28 +106,28 @@ impl Named {
 ///
 /// # Errors
 /// As [`Named::write`] and [`drawn`].
-pub(crate) fn put(to: Option<Named>, text: &str) -> Result<(), Failure> {
+pub fn put(to: Option<Named>, text: &str) -> Result<(), Failure> {
     to.map_or_else(|| drawn(text), |to| to.write(text))
 }
 
 /// Says something to the person, beside the result; it may quote names of others.
-pub(crate) fn warn(text: &str) {
+pub fn warn(text: &str) {
     warn_drawn(&visible(text));
 }
 
 /// The same with what a report drew.
-pub(crate) fn warn_drawn(text: &str) {
+pub fn warn_drawn(text: &str) {
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// How to draw for whoever reads stdout.
-pub(crate) fn style() -> Style {
+pub fn style() -> Style {
     style_of(&io::stdout())
 }
 
 /// How to draw for whoever reads this stream.
-pub(crate) fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
+pub fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     let is_terminal = stream.is_terminal();
     let color = is_terminal
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

@@ -30,7 +30,7 @@ const LINE_NS: u64 = 10_000_000_000;
 
 /// Draws the progress of a run.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     work: Work,
     cases: usize,
     done_ms: u64,
@@ -40,13 +40,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Starts drawing, or does not when `quiet`.
-    pub(crate) fn start(plan: &Plan, quiet: bool) -> Self {
+    pub fn start(plan: &Plan, quiet: bool) -> Self {
         let total = plan.cases.iter().map(estimated_ms).sum();
         Self { work: Work::of(total, "", quiet), cases: plan.cases.len(), done_ms: 0, first: 0 }
     }
 
     /// A case has come one step farther.
-    pub(crate) fn step(&mut self, planned: &Planned, step: Step) {
+    pub fn step(&mut self, planned: &Planned, step: Step) {
         match step {
             Step::Process(process) => {
                 self.work.speed = Speed::default();
@@ -72,12 +72,12 @@ impl Progress {
     }
 
     /// Processes of a case from this one on are measured next.
-    pub(crate) fn begin(&mut self, first: u32) {
+    pub fn begin(&mut self, first: u32) {
         self.first = first;
     }
 
     /// These processes of a case are done.
-    pub(crate) fn part(&mut self, planned: &Planned, processes: Range<u32>) {
+    pub fn part(&mut self, planned: &Planned, processes: Range<u32>) {
         let forks = u64::from(planned.method.forks.max(1));
         self.done_ms += estimated_ms(planned) * processes.len() as u64 / forks;
         if let Some(bar) = &self.work.bar {
@@ -86,7 +86,7 @@ impl Progress {
     }
 
     /// A case is done and its record is kept: whoever reads this line relies on it.
-    pub(crate) fn case(&mut self, index: usize, planned: &Planned, outcome: &str) {
+    pub fn case(&mut self, index: usize, planned: &Planned, outcome: &str) {
         if self.work.bar.is_none() && !self.work.quiet {
             output::warn(&format!("[{}/{}] {}: {outcome}", index + 1, self.cases, brief(planned)));
         }
@@ -94,14 +94,14 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         self.work.finish();
     }
 }
 
 /// Draws one piece of work that counts operations.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub struct Work {
     bar: Option<ProgressBar>,
     quiet: bool,
     what: String,
@@ -110,7 +110,7 @@ pub(crate) struct Work {
 
 impl Work {
     /// Starts drawing what is no case, or does not when `quiet`.
-    pub(crate) fn start(what: &str, quiet: bool) -> Self {
+    pub fn start(what: &str, quiet: bool) -> Self {
         Self::of(1000, what, quiet)
     }
 
@@ -119,13 +119,13 @@ impl Work {
     }
 
     /// It has come so far.
-    pub(crate) fn beat(&mut self, beat: Beat) {
+    pub fn beat(&mut self, beat: Beat) {
         let what = self.what.clone();
         self.tell(beat, per_mille(beat), |speed| format!("{what}: {speed}"));
     }
 
     /// So much of a whole is gone; drawn on a terminal only.
-    pub(crate) fn so_far(&self, gone: u64, whole: u64, what: &str) {
+    pub fn so_far(&self, gone: u64, whole: u64, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(per_mille(Beat { position: gone, end: whole, ..Beat::default() }));
             bar.set_message(visible(what));
@@ -153,7 +153,7 @@ impl Work {
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -224,12 +224,12 @@ fn estimated_ms(planned: &Planned) -> u64 {
 }
 
 /// The case without what it leaves at its default.
-pub(crate) fn brief(planned: &Planned) -> String {
+pub fn brief(planned: &Planned) -> String {
     brief_case(planned.workload, &planned.case)
 }
 
 /// The same of a case alone.
-pub(crate) fn brief_case(workload: Row, case: &Case) -> String {
+pub fn brief_case(workload: Row, case: &Case) -> String {
     let mut text = workload.name().to_owned();
     for param in workload.params() {
         match case.get(param.name) {
@@ -257,7 +257,7 @@ fn shorter(value: &str) -> String {
 }
 
 /// What came of a case, in a few words.
-pub(crate) fn outcome(record: &Record) -> String {
+pub fn outcome(record: &Record) -> String {
     match &record.outcome {
         Outcome::Measured(measured) => match measured.broken().next() {
             None => "measured".to_owned(),

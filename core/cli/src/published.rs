@@ -5,38 +5,9 @@ use std::path::Path;
 use pagelab_record::{Record, RunHeader, input};
 use pagelab_report::Publication;
 
-use crate::output;
-
-/// A folder of `published/`: its name, `records.jsonl`, `claims.toml`, and its template, if any.
-macro_rules! folder {
-    ($name:literal $(, $template:literal)?) => {
-        (
-            $name,
-            include_str!(concat!("../../../published/", $name, "/records.jsonl")),
-            include_str!(concat!("../../../published/", $name, "/claims.toml")),
-            concat!($(include_str!(concat!("../../../published/", $name, "/", $template)))?),
-        )
-    };
-}
-
-/// The publications that suites can name.
-const PUBLISHED: &[(&str, &str, &str, &str)] = &[
-    folder!("micro-pagefault", "report.j2"),
-    folder!("page-fault-latency"),
-    folder!("fast-memory"),
-    folder!("memory-types", "report.j2"),
-    folder!("pghot", "report.j2"),
-];
-
-/// Their names.
-pub(crate) const NAMES: &[&str] = &{
-    let mut names = [""; PUBLISHED.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = PUBLISHED[at].0;
-        at += 1;
-    }
-    names
+use crate::{
+    output,
+    part::{self, Source},
 };
 
 /// What claims cannot say of a publication.
@@ -50,9 +21,9 @@ const BYTES_MAX: u64 = 16 << 20;
 /// # Errors
 /// A sentence that lists the names there are.
 fn publication(name: &str) -> Result<Publication, String> {
-    let found = PUBLISHED.iter().find(|(known, ..)| *known == name);
-    let Some((name, records, claims, template)) = found else {
-        let names = NAMES.join(", ");
+    let found = part::publications().find(|source| source.name == name);
+    let Some(Source { name, records, claims, template }) = found else {
+        let names = part::known().published.join(", ");
         return Err(format!("no published results are called `{name}`; there are {names}"));
     };
     Publication::parse(name, records, claims)?.with_template(template)
@@ -62,12 +33,12 @@ fn publication(name: &str) -> Result<Publication, String> {
 ///
 /// # Errors
 /// A sentence that lists the names there are.
-pub(crate) fn published(name: &str) -> Result<Vec<Record>, String> {
+pub fn published(name: &str) -> Result<Vec<Record>, String> {
     Ok(publication(name)?.records().to_vec())
 }
 
 /// What a run names, then some more; a person is told of those that this version does not have.
-pub(crate) fn beside(header: &RunHeader, more: &[Publication]) -> Vec<Publication> {
+pub fn beside(header: &RunHeader, more: &[Publication]) -> Vec<Publication> {
     let mut all = Vec::new();
     for name in &header.published {
         // Somebody's own of that name stands in its place.
@@ -87,8 +58,9 @@ pub(crate) fn beside(header: &RunHeader, more: &[Publication]) -> Vec<Publicatio
 ///
 /// # Errors
 /// A sentence, where one cannot be read.
-pub(crate) fn all(more: &[Publication]) -> Result<Vec<Publication>, String> {
-    let known = NAMES.iter().filter(|name| more.iter().all(|other| other.name() != **name));
+pub fn all(more: &[Publication]) -> Result<Vec<Publication>, String> {
+    let known = part::known().published.iter();
+    let known = known.filter(|name| more.iter().all(|other| other.name() != **name));
     let known = known.map(|name| publication(name)).collect::<Result<Vec<_>, _>>()?;
     Ok(known.into_iter().chain(more.iter().cloned()).collect())
 }
@@ -97,7 +69,7 @@ pub(crate) fn all(more: &[Publication]) -> Result<Vec<Publication>, String> {
 ///
 /// # Errors
 /// A sentence that names the file, the line, and what to do.
-pub(crate) fn folder(folder: &Path) -> Result<Publication, String> {
+pub fn folder(folder: &Path) -> Result<Publication, String> {
     let read = |file: &str| {
         let path = folder.join(file);
         input::text(&path, BYTES_MAX).map_err(|why| {
@@ -111,16 +83,4 @@ pub(crate) fn folder(folder: &Path) -> Result<Publication, String> {
     let name = whole.file_name().unwrap_or_default().to_string_lossy();
     let template = if folder.join(TEMPLATE).exists() { read(TEMPLATE)? } else { String::new() };
     Publication::parse(&name, &records, &claims)?.with_template(&template)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_of_them_can_be_read() {
-        for name in NAMES {
-            assert!(!published(name).unwrap().is_empty(), "{name}");
-        }
-    }
 }

@@ -22,28 +22,28 @@ use pagelab_record::{
     schema::RUN_SCHEMA,
     vocabulary::workload::TRIED,
 };
-use pagelab_report::{Report, VIEWS, Views};
+use pagelab_report::Report;
 use pagelab_sys::{files::folder::Folder, machine::environment, time::unix_seconds};
 
 use crate::{
     exit::{Exit, Failure},
     history::{self, RUNS},
     latest::{latest, stated, tidy_up},
-    output, published, turns,
+    output, part, published, turns,
 };
 
 /// What a run is called and where it goes.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     /// Name of the run.
-    pub(crate) run: String,
+    pub run: String,
     /// Its directory.
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 impl Place {
     /// Names the directory: the one that was asked for, or `pagelab-runs/<time>-<host>`.
-    pub(crate) fn choose(asked: Option<&Path>) -> Self {
+    pub fn choose(asked: Option<&Path>) -> Self {
         let stamp: String = now().chars().filter(|c| !matches!(c, '-' | ':')).collect();
         let name = format!("{stamp}-{}", environment::hostname());
         let directory = asked.map_or_else(|| unused(Path::new(RUNS), &name), Path::to_owned);
@@ -54,13 +54,13 @@ impl Place {
 
 /// A run that is being written: its directory, its journal, and the records so far.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub struct Run {
     folder: Folder,
     journal: Journal,
     /// The first line of the journal.
-    pub(crate) header: RunHeader,
+    pub header: RunHeader,
     /// The records behind it.
-    pub(crate) records: Vec<Record>,
+    pub records: Vec<Record>,
 }
 
 impl Run {
@@ -68,7 +68,7 @@ impl Run {
     ///
     /// # Errors
     /// When it cannot be written, or holds a run already.
-    pub(crate) fn start(place: &Place, header: RunHeader) -> Result<Self, Failure> {
+    pub fn start(place: &Place, header: RunHeader) -> Result<Self, Failure> {
         let directory = place.directory.display();
         let folder = Folder::make(&place.directory)
             .with_context(|| format!("cannot write a run into {directory}"))
@@ -94,7 +94,7 @@ impl Run {
     ///
     /// # Errors
     /// When it is no run, is being written, or is not to be trusted.
-    pub(crate) fn resume(directory: &Path) -> Result<Self, Failure> {
+    pub fn resume(directory: &Path) -> Result<Self, Failure> {
         let folder = Folder::open(directory).map_err(Failure::usage)?;
         let path = directory.join(journal::FILE);
         let file = folder.append_to(journal::FILE);
@@ -109,7 +109,7 @@ impl Run {
     }
 
     /// Where it lies.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.folder.path()
     }
 
@@ -117,12 +117,12 @@ impl Run {
     ///
     /// # Errors
     /// When there is one of this name already.
-    pub(crate) fn scratch(&self, name: &str) -> io::Result<fs::File> {
+    pub fn scratch(&self, name: &str) -> io::Result<fs::File> {
         self.folder.create_private(name)
     }
 
     /// Takes such files away, where they are.
-    pub(crate) fn forget_scratch(&self, names: impl Iterator<Item = String>) {
+    pub fn forget_scratch(&self, names: impl Iterator<Item = String>) {
         names.for_each(|name| drop(self.folder.remove(name)));
     }
 
@@ -130,7 +130,7 @@ impl Run {
     ///
     /// # Errors
     /// When the disk is full or fails: says what is safe, and how to go on.
-    pub(crate) fn keep(&mut self, record: Record) -> Result<(), Failure> {
+    pub fn keep(&mut self, record: Record) -> Result<(), Failure> {
         self.journal.append(&record).map_err(|error| {
             let (kept, directory) = (self.records.len(), self.directory().display());
             let safe = format!(
@@ -148,12 +148,7 @@ impl Run {
     ///
     /// # Errors
     /// When a process cannot be started or a record cannot be kept.
-    pub(crate) fn measure(
-        &mut self,
-        runner: &Runner,
-        plan: &Plan,
-        quiet: bool,
-    ) -> Result<Exit, Failure> {
+    pub fn measure(&mut self, runner: &Runner, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
         let done = self.records.clone();
         let begun = |planned: &Planned| turns::begun(&done, planned);
         let keep = &mut |record| self.keep(record);
@@ -166,11 +161,11 @@ impl Run {
     ///
     /// # Errors
     /// When the page cannot be written.
-    pub(crate) fn conclude(self, end: Exit) -> Result<Done, Failure> {
+    pub fn conclude(self, end: Exit) -> Result<Done, Failure> {
         let Self { folder, header, records, .. } = self;
         let records = latest(records);
         let report =
-            Report::of(&header, &records, None, &published::beside(&header, &[]), &views());
+            Report::of(&header, &records, None, &published::beside(&header, &[]), part::views());
         let page = folder.path().join(PAGE);
         folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
             let (kept, directory) = (records.len(), folder.path().display());
@@ -215,7 +210,7 @@ fn unused(runs: &Path, name: &str) -> PathBuf {
 }
 
 /// The first line of a journal for a plan.
-pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) -> RunHeader {
+pub fn header(run: &str, suite: &str, published: &[String], plan: &Plan) -> RunHeader {
     let methods: Vec<_> = plan.cases.iter().map(|planned| planned.method).collect();
     RunHeader {
         schema: RUN_SCHEMA.to_owned(),
@@ -239,7 +234,7 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
 ///
 /// # Errors
 /// When a process cannot be started or a record cannot be kept.
-pub(crate) fn measure(
+pub fn measure(
     runner: &Runner,
     plan: &Plan,
     quiet: bool,
@@ -253,7 +248,7 @@ pub(crate) fn measure(
 ///
 /// # Errors
 /// When the journal or the report cannot be written.
-pub(crate) fn execute(runner: Runner, run: Run, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
+pub fn execute(runner: Runner, run: Run, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
     tell(&carry_out(runner, run, plan, quiet)?)
 }
 
@@ -261,7 +256,7 @@ pub(crate) fn execute(runner: Runner, run: Run, plan: &Plan, quiet: bool) -> Res
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub(crate) fn tell(done: &Done) -> Result<Exit, Failure> {
+pub fn tell(done: &Done) -> Result<Exit, Failure> {
     output::drawn(&done.report.terminal(output::style()))?;
     done.tell();
     Ok(done.exit)
@@ -269,22 +264,22 @@ pub(crate) fn tell(done: &Done) -> Result<Exit, Failure> {
 
 /// A run that was carried out.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub struct Done {
     /// Its records.
-    pub(crate) records: Vec<Record>,
+    pub records: Vec<Record>,
     /// What they come to.
-    pub(crate) report: Report,
+    pub report: Report,
     /// Where it can be read.
     page: PathBuf,
     /// The command that goes on with it.
     go_on: String,
     /// The exit code that the run comes to.
-    pub(crate) exit: Exit,
+    pub exit: Exit,
 }
 
 impl Done {
     /// Says where the report is, and how an interrupted run goes on.
-    pub(crate) fn tell(&self) {
+    pub fn tell(&self) {
         output::warn(&format!("\nreport: {}", self.page.display()));
         if self.exit == Exit::Interrupted {
             output::warn(&format!("interrupted; go on with: {}", self.go_on));
@@ -299,34 +294,18 @@ const PAGE: &str = "report.html";
 ///
 /// # Errors
 /// When the journal or the page cannot be written.
-pub(crate) fn carry_out(
-    runner: Runner,
-    mut run: Run,
-    plan: &Plan,
-    quiet: bool,
-) -> Result<Done, Failure> {
+pub fn carry_out(runner: Runner, mut run: Run, plan: &Plan, quiet: bool) -> Result<Done, Failure> {
     let end = run.measure(&runner, plan, quiet)?;
     // Puts the knobs back before anything slow is drawn.
     drop(runner);
     run.conclude(end)
 }
 
-/// What reports show of each workload.
-pub(crate) fn views() -> Views {
-    Views::new(VIEWS, default_of)
-}
-
-/// The default of a workload's parameter: what a report need not say.
-fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
-    let workload = pagelab_workloads::workload(workload).ok()?;
-    workload.params().iter().find(|param| param.name == parameter).map(|param| param.default)
-}
-
 /// Reads a run, telling the person about a damaged end.
 ///
 /// # Errors
 /// When it is no run.
-pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
+pub fn read(path: &Path) -> Result<Contents, Failure> {
     select(path, |_| true)
 }
 
@@ -334,10 +313,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
 ///
 /// # Errors
 /// When it is no run.
-pub(crate) fn select(
-    path: &Path,
-    mut wanted: impl FnMut(&Record) -> bool,
-) -> Result<Contents, Failure> {
+pub fn select(path: &Path, mut wanted: impl FnMut(&Record) -> bool) -> Result<Contents, Failure> {
     let path = history::find(path)?;
     let wanted = |record: &mut Record| wanted(stated(record));
     let mut contents = journal::select(&path, wanted).map_err(Failure::usage)?;
@@ -346,12 +322,12 @@ pub(crate) fn select(
 }
 
 /// Whether a workload only says what the machine can do at most.
-pub(crate) fn is_limit(name: &str) -> bool {
-    pagelab_workloads::workload(name).is_ok_and(|row| row.about().is_limit)
+pub fn is_limit(name: &str) -> bool {
+    part::workload(name).is_ok_and(|row| row.about().is_limit)
 }
 
 /// The exit code that some records come to.
-pub(crate) fn verdict(records: &[Record]) -> Exit {
+pub fn verdict(records: &[Record]) -> Exit {
     let skipped = |record: &&Record| matches!(record.outcome, Outcome::Skipped { .. });
     let of = |record: &&Record| match &record.outcome {
         Outcome::Failed { .. } => Exit::CaseFailed,

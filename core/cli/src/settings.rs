@@ -10,13 +10,15 @@ use pagelab_sys::{
 };
 
 use crate::{
-    CASE_COMMAND,
     exit::{Exit, Failure},
     lock, output,
 };
 
+/// The hidden sub-command that measures one case.
+pub const CASE_COMMAND: &str = "__case";
+
 /// A runner whose children and watchdog are this executable, and which has taken no settings.
-pub(crate) fn plain_runner(run: &str) -> Runner {
+pub fn plain_runner(run: &str) -> Runner {
     Runner::new(run, &[CASE_COMMAND], &[WATCHDOG_COMMAND])
 }
 
@@ -25,11 +27,7 @@ pub(crate) fn plain_runner(run: &str) -> Runner {
 ///
 /// # Errors
 /// When the user interrupts.
-pub(crate) fn pricing_runner(
-    run: &str,
-    plan: &[Planned],
-    patience: Duration,
-) -> Result<Runner, Failure> {
+pub fn pricing_runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
     runner(run, plan, patience).or_else(|_| runner(run, &[], patience))
 }
 
@@ -38,7 +36,7 @@ pub(crate) fn pricing_runner(
 /// # Errors
 /// When another run still holds the knobs that the plan needs
 /// when the `patience` is over.
-pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
+pub fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
     let mut runner = plain_runner(run);
     match waited(patience, || runner.take_knobs(plan)) {
         // Without the right to change settings, cases that need one are skipped with their cure.
@@ -52,7 +50,7 @@ pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<
 ///
 /// # Errors
 /// When another run still holds them when the `patience` is over.
-pub(crate) fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
+pub fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
     let place = knobs::Place::machine();
     let taken = waited(patience, || {
         let mut watchdog = child::this_program();
@@ -63,7 +61,7 @@ pub(crate) fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
 }
 
 /// Says why cases were interrupted where the user did not do it.
-pub(crate) fn warn_of_lost(runner: &Runner) {
+pub fn warn_of_lost(runner: &Runner) {
     if let Some(why) = runner.lost().filter(|_| !interrupted()) {
         output::warn(&format!("interrupted: {why}"));
     }
@@ -74,13 +72,13 @@ pub(crate) fn warn_of_lost(runner: &Runner) {
 ///
 /// # Errors
 /// When they still are when the `patience` is over.
-pub(crate) fn undisturbed(patience: Duration) -> Result<(), Failure> {
+pub fn undisturbed(patience: Duration) -> Result<(), Failure> {
     let place = knobs::Place::machine();
     waited(patience, || knobs::unchanged_below(&place, Path::new(THP)))?.map_err(refused)
 }
 
 /// Why the settings cannot be had; where another run holds them, with the flag that waits.
-pub(crate) fn refused(error: KnobError) -> Failure {
+pub fn refused(error: KnobError) -> Failure {
     Failure::host(match error {
         held @ KnobError::Held { .. } => lock::refusal(held),
         error => error.into(),

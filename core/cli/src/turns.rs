@@ -53,7 +53,8 @@ pub(crate) fn measure(
         runner.keep_supplies(|supply| last_need.get(supply).is_some_and(is_needed));
         let Some(partial) = &mut partials[index] else { continue };
         let first = u32::try_from(partial.processes()).unwrap_or(u32::MAX);
-        let (due, forks) = (due(planned, turn), planned.method.forks);
+        let (forks, turns_of) = (planned.method.forks, planned.method.turns);
+        let due = due(forks, turns_of, turn);
         if first >= due {
             continue;
         }
@@ -98,8 +99,8 @@ pub(crate) fn measure(
 }
 
 /// How many processes of a case are done at the end of a turn.
-fn due(planned: &Planned, turn: u32) -> u32 {
-    let (forks, turns) = (planned.method.forks, planned.method.turns.max(1));
+fn due(forks: u32, turns: u32, turn: u32) -> u32 {
+    let turns = turns.max(1);
     let due = u64::from(forks) * u64::from(turn.min(turns)) / u64::from(turns);
     u32::try_from(due).unwrap_or(forks)
 }
@@ -123,23 +124,12 @@ pub(crate) fn begun(records: &[Record], planned: &Planned) -> Partial {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_bench::plan::{Overrides, of_suite};
-
     use super::*;
 
     #[test]
     fn turns_take_all_processes_and_none_twice() {
-        let suite = "name = 'x'\nsummary = 'x'\n[[case]]\nworkload = 'limit/timer'";
         for (forks, turns) in [(8, 4), (8, 1), (3, 2), (1, 4), (5, 9)] {
-            let text = format!("{suite}\nforks = {forks}\nturns = {turns}");
-            let known = pagelab_bench::suite::Known {
-                workloads: pagelab_workloads::WORKLOADS,
-                published: &[],
-            };
-            let suite = pagelab_bench::suite::parse(&text, known).unwrap();
-            let clock = pagelab_sys::time::ClockChoice::Raw;
-            let plan = of_suite(&suite, clock, Overrides::default()).unwrap();
-            let ends: Vec<u32> = (1..=turns).map(|turn| due(&plan.cases[0], turn)).collect();
+            let ends: Vec<u32> = (1..=turns).map(|turn| due(forks, turns, turn)).collect();
             assert!(ends.is_sorted() && ends.last() == Some(&forks), "{ends:?}");
         }
     }

@@ -3,38 +3,26 @@
 //! Everything that measures is in `pagelab-workloads`, everything that draws a report in
 //! `pagelab-report`; here they meet, and only here is anything printed.
 
-#[macro_use]
-#[path = "../../../core/cli/src/exit.rs"]
-mod exit;
+#[macro_use(host, usage)]
+extern crate pagelab_cli;
 
-#[path = "../../../core/cli/src/args.rs"]
-mod args;
 mod capture;
 mod cmd;
-mod examples;
-#[path = "../../../core/cli/src/history.rs"]
-mod history;
-#[path = "../../../core/cli/src/latest.rs"]
-mod latest;
-#[path = "../../../core/cli/src/lock.rs"]
-mod lock;
-#[path = "../../../core/cli/src/output.rs"]
-mod output;
+mod parts;
 mod preload;
-#[path = "../../../core/cli/src/progress.rs"]
-mod progress;
-#[path = "../../../core/cli/src/published.rs"]
-mod published;
-#[path = "../../../core/cli/src/session.rs"]
-mod session;
-#[path = "../../../core/cli/src/settings.rs"]
-mod settings;
 mod trials;
-#[path = "../../../core/cli/src/turns.rs"]
-mod turns;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
+use self::{
+    exit::{Exit, Failure},
+    parts::PARTS,
+    settings::CASE_COMMAND,
+};
+pub(crate) use pagelab_cli::{
+    args, examples, exit, history, latest, lock, output, part, progress, published, session,
+    settings,
+};
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
     process::{
@@ -43,24 +31,20 @@ use pagelab_sys::{
         stack::with_room,
     },
 };
-use pagelab_workloads::{WORKLOADS, fault::path::guest as path};
-
-use crate::exit::{Exit, Failure};
-
-/// The hidden sub-command that measures one case.
-const CASE_COMMAND: &str = "__case";
 
 fn main() -> ExitCode {
-    with_room(part)
+    part::set(PARTS);
+    with_room(asked)
 }
 
 /// What the command line asks for.
-fn part() -> ExitCode {
+fn asked() -> ExitCode {
     // The hidden parts come first: they are no command line of anybody's, and the watchdog must
     // start without a thread and without output.
     let words: Vec<OsString> = std::env::args_os().collect();
-    if path::is_first(&words) {
-        path::main(CASE_COMMAND);
+    let mut hidden = part::parts().flat_map(|part| part.hidden);
+    if let Some(hidden) = hidden.find(|hidden| (hidden.is_it)(&words)) {
+        return (hidden.main)();
     }
     match words.get(1).and_then(|word| word.to_str()) {
         Some(CASE_COMMAND) => {
@@ -100,7 +84,7 @@ fn part() -> ExitCode {
 }
 
 fn case() -> ExitCode {
-    match pagelab_bench::runner::case_main(WORKLOADS) {
+    match pagelab_bench::runner::case_main(part::workloads()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             output::warn(&why);

@@ -8,20 +8,22 @@ use pagelab_bench::{
     Kind, Role,
     asked::Seconds,
     plan::{Overrides, Planned, check, complete, grid, of_cases, of_suite},
-    suite::{Entry, parse},
+    suite::{Entry, Known, Suite, parse},
 };
 use pagelab_sys::time::ClockChoice;
 
-use crate::{
-    WORKLOADS,
-    fault::throughput::THROUGHPUT,
-    suites::{BUILT_IN, built_in, known},
-    workload,
-};
+use crate::{WORKLOADS, fault::throughput::THROUGHPUT, suites::BUILT_IN, workload};
 
 /// What the built-in suites name.
-const PUBLISHED: &[&str] =
-    &["micro-pagefault", "page-fault-latency", "fast-memory", "memory-types", "pghot"];
+const KNOWN: Known = Known {
+    workloads: WORKLOADS,
+    published: &["micro-pagefault", "page-fault-latency", "fast-memory", "memory-types", "pghot"],
+};
+
+fn built_in(name: &str) -> Suite {
+    let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name).unwrap();
+    parse(text, KNOWN).unwrap()
+}
 
 #[test]
 fn names_are_unique_and_have_a_collection() {
@@ -188,7 +190,7 @@ fn a_time_that_is_too_long_is_none_and_the_longest_does_not_wrap() {
 
 #[test]
 fn a_budget_is_shared_among_the_cases() {
-    let suite = built_in("quick", PUBLISHED).unwrap();
+    let suite = built_in("quick");
     let clock = ClockChoice::Raw;
     let over = Overrides { budget: Some("3".parse().unwrap()), ..Overrides::default() };
     let plan = of_suite(&suite, clock, over).unwrap();
@@ -200,7 +202,7 @@ fn a_budget_is_shared_among_the_cases() {
 #[test]
 fn every_built_in_suite_can_be_planned_and_runs_the_limits() {
     for (name, _) in BUILT_IN {
-        let suite = built_in(name, PUBLISHED).unwrap();
+        let suite = built_in(name);
         assert_eq!(suite.name, *name);
         let plan = of_suite(&suite, ClockChoice::Raw, Overrides::default()).unwrap();
         let limits = plan.cases.iter().filter(|c| c.workload.about().is_limit).count();
@@ -245,7 +247,7 @@ fn mistakes_are_named() {
             "there are forks, turns, budget",
         ),
     ] {
-        let error = parse(text, known(PUBLISHED)).unwrap_err();
+        let error = parse(text, KNOWN).unwrap_err();
         assert!(error.contains(named), "{text}: {error}");
     }
 }

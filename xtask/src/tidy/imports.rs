@@ -18,6 +18,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("workloads", &["record", "initrd", "trace", "sys", "emu", "tier", "bench"]),
     ("advisor", &["bench", "workloads", "record", "sys"]),
     ("report", &["record"]),
+    ("cli", &["record", "sys", "bench", "report"]),
     (
         "pagelab",
         &[
@@ -31,6 +32,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "workloads",
             "advisor",
             "report",
+            "cli",
         ],
     ),
     ("heat", &["interpose", "sys"]),

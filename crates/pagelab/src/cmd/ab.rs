@@ -25,7 +25,7 @@ use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
 
 use crate::{
     exit::{Exit, Failure},
-    output,
+    output, part,
     progress::{self, Progress},
     session::Run,
     settings,
@@ -128,7 +128,7 @@ pub(super) fn execute(
     plan: &Plan,
     quiet: bool,
 ) -> Result<Exit, Failure> {
-    let asked = Asked::of(&crate::session::views());
+    let asked = Asked::of(part::views());
     let end = measure(&runner, &mut run, plan, &asked, quiet)?;
     // Puts the knobs back before anything slow is drawn.
     drop(runner);

@@ -12,12 +12,11 @@ use pagelab_bench::{
     suite::{Entry, Suite},
 };
 use pagelab_record::{Claim, Outcome, Record};
-use pagelab_workloads::WORKLOADS;
 
 use crate::{
     args::{Clock, DryRun, Method, Run, Wait},
     exit::{Exit, Failure},
-    output, progress, session, settings,
+    output, part, progress, session, settings,
 };
 
 /// Run every workload's smallest case and verify it; times are not reported.
@@ -37,7 +36,7 @@ pub(super) struct Check {
     /// Check these workloads only.
     #[arg(
         value_name = "WORKLOAD",
-        value_parser = PossibleValuesParser::new(WORKLOADS.iter().map(|workload| workload.name())),
+        value_parser = PossibleValuesParser::new(part::workloads().iter().map(|row| row.name())),
         hide_possible_values = true,
     )]
     workloads: Vec<String>,
@@ -124,7 +123,7 @@ const TOGETHER: &[(&str, &[(&str, &str)])] = &[
 /// workloads where none is named.
 fn smallest(named: &[String]) -> Suite {
     let is_asked = |name: &str| named.is_empty() || named.iter().any(|asked| asked == name);
-    let asked = WORKLOADS.iter().filter(|workload| is_asked(workload.name()));
+    let asked = part::workloads().iter().filter(|workload| is_asked(workload.name()));
     let entries = asked.flat_map(|workload| {
         // Sizes of which there are few are words, and `all` is none of them.
         let is_open = |name: &str, values: &[&str]| {

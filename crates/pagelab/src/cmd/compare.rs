@@ -16,7 +16,7 @@ use pagelab_sys::machine::environment;
 use crate::{
     args::Run,
     exit::{Exit, Failure},
-    history, output, published, session, trials,
+    history, output, part, published, session, trials,
 };
 
 /// Set runs beside each other: faster, slower, the same, or not to be said.
@@ -72,7 +72,7 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     let (metric, worse) = text.split_once(':').ok_or_else(|| {
         format!("`{text}` is no threshold: write a metric and how much worse, as in p50:3%")
     })?;
-    match session::views().threshold(metric) {
+    match part::views().threshold(metric) {
         Some((name, Most::Number)) => {
             let most = worse.parse::<u64>().ok().filter(|most| *most <= 1 << 40);
             let why = || format!("`{worse}` is no number of {name}: write {name}:20");
@@ -210,7 +210,7 @@ impl Compare {
         }
         let floor = self.floor.as_deref().map(floor).transpose()?;
         let (delta, allow) = (self.delta, self.allow.clone());
-        Ok(Asked { delta, floor, statistics, allow, ..Asked::of(&session::views()) })
+        Ok(Asked { delta, floor, statistics, allow, ..Asked::of(part::views()) })
     }
 
     /// Puts the run that the others are set against first.
@@ -304,7 +304,7 @@ pub(super) fn page(paths: &[PathBuf]) -> Result<String, Failure> {
         paths.iter().map(|path| Opened::side_of(path)).collect::<Result<_, _>>()?;
     let opened = told_apart(opened, paths);
     let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
-    let comparison = Comparison::of(&sides, &Asked::of(&session::views()));
+    let comparison = Comparison::of(&sides, &Asked::of(part::views()));
     Ok(comparison.ok_or_else(|| usage!("no run to compare"))?.html())
 }
 
@@ -358,6 +358,7 @@ mod tests {
 
     #[test]
     fn a_threshold_names_a_metric_and_how_much_worse() {
+        part::set(crate::parts::PARTS);
         let Threshold::Share(statistic, worse) = threshold("p99.9:5%").unwrap() else { panic!() };
         assert_eq!((statistic.name().as_str(), worse), ("p99.9", 0.05));
         assert_eq!(threshold("instructions:20"), Ok(Threshold::Counts("instructions", 20.0)));

@@ -4,19 +4,18 @@ use std::time::Duration;
 
 use clap::Args;
 use pagelab_bench::{Needed, plan};
-use pagelab_live::status::{Why, reasons};
 use pagelab_report::Listing;
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
-    machine::{Tree, environment},
+    machine::environment,
 };
-use pagelab_workloads::{WORKLOADS, catalogue, needs::Memory};
+use pagelab_workloads::needs::Memory;
 use serde_json::{Value, json};
 
 use crate::{
     args::{Format, Run, Wait},
     exit::{Exit, Failure},
-    output, settings,
+    output, part, settings,
 };
 
 /// What this host has and lacks, what to do about it, and what it affects.
@@ -36,32 +35,36 @@ impl Run for Doctor {
         if self.restore {
             return restore(self.wait.patience());
         }
-        let (asked, ways) = (catalogue().into_iter(), ways());
+        let (asked, ways) = (part::requirements().into_iter(), ways());
         let findings: Vec<Finding> = asked.map(|need| Finding::of(need, &ways)).collect();
         let facts = environment::facts();
         let warnings = environment::warnings(&facts);
         let left = leftovers(&Place::machine());
-        let tiers: Vec<Why> = reasons(&Tree::machine()).into_iter().map(Why::from).collect();
+        let tidings = part::parts().flat_map(|part| part.tidings);
+        let tidings = tidings.map(|tiding| (tiding, (tiding.lines)()));
         if self.format.is_json() {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
             let facts = facts
                 .iter()
                 .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}));
-            return output::json(&json!({
+            let mut told = json!({
                 "needs": findings, "leftovers": left, "warnings": warnings,
-                "facts": facts.collect::<Vec<_>>(), "tiers": tiers
-            }));
+                "facts": facts.collect::<Vec<_>>()
+            });
+            for (tiding, lines) in tidings {
+                told[tiding.name] = lines.into_iter().map(|(_, value)| value).collect();
+            }
+            return output::json(&told);
         }
         let cure = Some(" cure    sudo pagelab doctor --restore").filter(|_| !left.is_empty());
         let left = left.iter().map(ToString::to_string).chain(cure.map(str::to_owned));
-        let tiers = tiers.iter().map(|why| format!("{}: {}", why.says, why.cure));
-        output::result(
-            &Listing::default()
-                .lines(findings.iter().map(Finding::text))
-                .section("what a killed run left changed", left)
-                .section("what may disturb results here", warnings)
-                .section("why nothing moves between tiers of memory", tiers),
-        )?;
+        let listing = Listing::default()
+            .lines(findings.iter().map(Finding::text))
+            .section("what a killed run left changed", left)
+            .section("what may disturb results here", warnings);
+        output::result(&tidings.fold(listing, |listing, (tiding, lines)| {
+            listing.section(tiding.title, lines.into_iter().map(|(line, _)| line))
+        }))?;
         Ok(Exit::Good)
     }
 }
@@ -148,7 +151,7 @@ fn affected(need: &Needed, ways: &[Way]) -> Vec<String> {
 /// has is read for every case.
 fn ways() -> Vec<Way> {
     let mut ways = Vec::new();
-    for workload in WORKLOADS {
+    for workload in part::workloads() {
         for param in workload.params() {
             for value in param.asks {
                 let axes = [(param.name.to_owned(), vec![(*value).to_owned()])];

@@ -3,13 +3,12 @@
 use clap::Args;
 use pagelab_bench::workload::Row;
 use pagelab_report::Listing;
-use pagelab_workloads::{WORKLOADS, suites};
 use serde_json::{Value, json};
 
 use crate::{
     args::{self, Format, Run},
     exit::{Exit, Failure},
-    output, published,
+    output, part,
 };
 
 /// The workloads and suites; with a name, a workload's parameters.
@@ -23,17 +22,16 @@ pub(super) struct List {
 
 impl Run for List {
     fn run(self) -> Result<Exit, Failure> {
-        let workload = self.workload.as_deref().map(pagelab_workloads::workload).transpose()?;
+        let workload = self.workload.as_deref().map(part::workload).transpose()?;
         if !self.format.is_json() {
             output::result(&workload.map_or_else(overview, |workload| Ok(details(workload)))?)?;
             return Ok(Exit::Good);
         }
         output::json(&workload.map_or_else(
             || {
-                json!({
-                    "workloads": WORKLOADS.iter().map(|row| self::row(*row)).collect::<Vec<_>>(),
-                    "suites": suites::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-                })
+                let workloads: Vec<_> = part::workloads().iter().map(|one| row(*one)).collect();
+                let suites: Vec<_> = part::suites().map(|(name, _)| *name).collect();
+                json!({ "workloads": workloads, "suites": suites })
             },
             row,
         ))
@@ -42,9 +40,10 @@ impl Run for List {
 
 fn overview() -> Result<Listing, String> {
     let row = |name: &str, summary: &str| format!("{name:<18} {summary}");
-    let workloads = WORKLOADS.iter().map(|workload| row(workload.name(), workload.about().summary));
-    let suites = suites::BUILT_IN.iter().map(|(name, _)| {
-        let suite = suites::built_in(name, published::NAMES)?;
+    let workloads =
+        part::workloads().iter().map(|workload| row(workload.name(), workload.about().summary));
+    let suites = part::suites().map(|(name, _)| {
+        let suite = part::suite(name)?;
         Ok(row(name, &suite.summary))
     });
     Ok(Listing::default()

@@ -27,22 +27,32 @@ use crate::{
     args::{self, Row},
     examples::dress,
     exit::{Exit, Failure},
+    part,
+    parts::PARTS,
 };
 
-/// Every command, in the order that `--help` shows.
-const COMMANDS: &[Row] = &[
+/// Those that measure and read runs, whatever they are of.
+const GENERAL: &[Row] = &[
     Row::new("run", run::describe, run::run),
     Row::of::<list::List>("list"),
     Row::of::<check::Check>("check"),
     Row::of::<doctor::Doctor>("doctor"),
     Row::of::<report::Reported>("report"),
     Row::of::<compare::Compare>("compare"),
+];
+
+/// Those that parts bring.
+pub(crate) const OF_PARTS: &[Row] = &[
     Row::of::<advise::Advise>("advise"),
     Row::of::<explain::Explain>("explain"),
     Row::of::<tries::Try>("try"),
     segment::ROW,
     trace::ROW,
     tier::ROW,
+];
+
+/// Those for many machines, for old runs, and for pagelab itself.
+const REST: &[Row] = &[
     fleet::ROW,
     Row::of::<resume::Resume>("resume"),
     Row::of::<history::Ls>("ls"),
@@ -53,19 +63,29 @@ const COMMANDS: &[Row] = &[
     Row::of::<generate::Generate>("generate"),
 ];
 
+/// Every command, in the order that `--help` shows.
+fn commands() -> Vec<&'static Row> {
+    part::set(PARTS);
+    let of_parts = part::parts().flat_map(|part| part.commands);
+    GENERAL.iter().chain(of_parts).chain(REST).collect()
+}
+
 /// The whole command line.
 pub(crate) fn command() -> Command {
-    of_rows(COMMANDS)
+    of_rows(&commands())
 }
 
 /// The part of it that some words are about: to describe every command takes milliseconds, which a
 /// program that is only started here would wait for.
 pub(crate) fn command_for(words: &[OsString]) -> Command {
-    let asked = words.get(1).and_then(|asked| COMMANDS.iter().position(|row| *asked == row.name));
-    of_rows(asked.map_or(COMMANDS, |nth| &COMMANDS[nth..=nth]))
+    let mut all = commands();
+    if let Some(asked) = words.get(1).filter(|asked| all.iter().any(|row| **asked == row.name)) {
+        all.retain(|row| *asked == row.name);
+    }
+    of_rows(&all)
 }
 
-fn of_rows(rows: &[Row]) -> Command {
+fn of_rows(rows: &[&Row]) -> Command {
     let command = Command::new("pagelab")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
@@ -75,7 +95,7 @@ fn of_rows(rows: &[Row]) -> Command {
              4 everything skipped, 5 not comparable, 6 a witness failed, 70 internal error, 130 \
              interrupted.",
         );
-    dress(args::with_rows(command, rows))
+    dress(args::with_rows(command, rows.iter().copied()))
 }
 
 /// Runs the command that was asked for.
@@ -83,8 +103,11 @@ fn of_rows(rows: &[Row]) -> Command {
 /// # Errors
 /// With the exit code that belongs to what went wrong.
 pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
-    args::dispatch(COMMANDS, matches)
+    args::dispatch(commands(), matches)
 }
+
+#[cfg(test)]
+mod examples_tests;
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +120,7 @@ mod tests {
 
     #[test]
     fn words_that_name_a_command_are_read_as_by_the_whole() {
-        for row in COMMANDS {
+        for row in commands() {
             let words = ["pagelab", row.name, "--help"].map(OsString::from);
             let help = |command: Command| command.try_get_matches_from(&words).unwrap_err();
             let [part, whole] = [command_for(&words), command()].map(help);
@@ -111,7 +134,7 @@ mod tests {
         let matches = command().try_get_matches_from(words).unwrap();
         let (_, run) = matches.subcommand().unwrap();
         let (name, grid) = run.subcommand().unwrap();
-        let axes = args::axes(pagelab_workloads::workload(name).unwrap(), grid);
+        let axes = args::axes(part::workload(name).unwrap(), grid);
         let values = |name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.join(" "));
         assert_eq!(values("fifo").as_deref(), Some("on"));
         assert_eq!(values("page").as_deref(), Some("4k 2m"));

@@ -12,7 +12,7 @@ use pagelab_report::{Publication, Report};
 use crate::{
     args::Run,
     exit::{Exit, Failure},
-    output, published, session,
+    output, part, published, session,
 };
 
 /// Turn runs into something to read.
@@ -83,7 +83,7 @@ fn whole(
             beside = published::all(more)?;
         }
         let report =
-            Report::of(&contents.header, &contents.records, damage, &beside, &session::views());
+            Report::of(&contents.header, &contents.records, damage, &beside, part::views());
         whole.push_str(&match format {
             "html" => report.html(),
             "json" => report.json(),

@@ -14,12 +14,11 @@ use pagelab_bench::{
 };
 use pagelab_record::{Arm, Asked, Case, Record, RunHeader, journal::JournalError};
 use pagelab_sys::{machine::environment, time::ClockChoice};
-use pagelab_workloads::WORKLOADS;
 
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    history, latest, lock, output, session, settings,
+    history, latest, lock, output, part, session, settings,
 };
 
 /// Continue a run after a crash, an interrupt or a reboot.
@@ -151,7 +150,7 @@ fn remaining(
             let why = "the program was not watched to an end: start again with pagelab explain";
             return Err(why.to_owned());
         }
-        plan.cases.push(plan::again(WORKLOADS, workload, case, method, clock)?);
+        plan.cases.push(plan::again(part::workloads(), workload, case, method, clock)?);
     }
     // What prices the faults of a program is no part of the header: it follows from what was seen.
     let mut prices = explain::prices::of_run(header, records, clock).cases;

@@ -18,13 +18,13 @@ use pagelab_record::{
 };
 use pagelab_report::Listing;
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
+use pagelab_workloads::needs::Memory;
 
 use super::ab;
 use crate::{
     args::{self, Conduct, DryRun, Method, Output, Short},
     exit::{Exit, Failure},
-    output, progress, published,
+    output, part, progress,
     session::{self, Run},
     settings,
 };
@@ -70,7 +70,7 @@ struct Flags {
 }
 
 fn suite_help() -> String {
-    let names: Vec<&str> = suites::BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = part::suites().map(|(name, _)| *name).collect();
     format!("A suite by name ({}) or the path of a .toml", names.join(", "))
 }
 
@@ -90,7 +90,7 @@ pub(super) fn describe(command: Command) -> Command {
         )
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
-        .subcommands(WORKLOADS.iter().map(grid))
+        .subcommands(part::workloads().iter().map(grid))
 }
 
 /// Plans, then measures (or shows the plan), then reports.
@@ -181,13 +181,13 @@ impl Flags {
                 "--{given} before the workload speaks of a suite: write it after {workload}"
             ));
         }
-        let row = pagelab_workloads::workload(workload)?;
+        let row = part::workload(workload)?;
         let entry = Entry::new(row, args::axes(row, grid));
         if self.ab.is_some() {
             // The arms are each other's measure.
             return plan::of_cases(&entry, clock, self.overrides()).map_err(Failure::from);
         }
-        let limits = suites::built_in("limits", published::NAMES)?;
+        let limits = part::suite("limits")?;
         plan::of_grid(&entry, &limits, clock, self.method.overrides()).map_err(Failure::from)
     }
 
@@ -235,12 +235,12 @@ pub(super) fn plan_of_cases(entry: &Entry, flags: &Short) -> Result<Plan, Failur
 /// When there is none of that name, or the file is no suite.
 pub(super) fn load(name: &str) -> Result<Suite, Failure> {
     if !name.contains(['/', '.']) {
-        return suites::built_in(name, published::NAMES).map_err(Failure::from);
+        return part::suite(name).map_err(Failure::from);
     }
     let text = input::text(Path::new(name), suite::BYTES_MAX)
         .with_context(|| format!("cannot read the suite {name}"))
         .map_err(Failure::usage)?;
-    suite::parse(&text, suites::known(published::NAMES)).map_err(|why| usage!("{name}: {why}"))
+    suite::parse(&text, part::known()).map_err(|why| usage!("{name}: {why}"))
 }
 
 /// A grid that asks for more memory than there is is refused before anything is measured.

@@ -13,7 +13,7 @@ use pagelab_bench::{
 use pagelab_record::{Ab, Arm, ab::Change};
 use pagelab_sys::knobs::Place;
 
-use crate::{CASE_COMMAND, history};
+use crate::{history, settings::CASE_COMMAND};
 
 /// An arm as it was typed: `page=4k`, `env:NAME=VALUE`, `env:NAME` for none, `set:PATH=VALUE`,
 /// `bin:PATH`.

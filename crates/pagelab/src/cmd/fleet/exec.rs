@@ -18,13 +18,12 @@ use pagelab_bench::{
 };
 use pagelab_record::{Record, RunHeader};
 use pagelab_sys::files::folder::Folder;
-use pagelab_workloads::{WORKLOADS, workload};
 
 use super::list_in;
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    lock, output, session, settings,
+    lock, output, part, session, settings,
 };
 
 /// Measure the tasks of a shard that have no result here yet.
@@ -87,8 +86,9 @@ impl Run for Exec {
         same_list(&folder, &text)?;
         let _turn = alone(&folder, self.shard, &origin, self.conduct.wait.patience())?;
         // One of another build is left in, and fails with its name.
-        let is_measured =
-            |task: &Task| workload(&task.workload).map_or(true, |one| one.about().is_measured);
+        let is_measured = |task: &Task| {
+            part::workload(&task.workload).map_or(true, |one| one.about().is_measured)
+        };
         let is_wanted = |task: &&Task| !self.only_measured || is_measured(task);
         let all: Vec<&Task> = list.shard(number).filter(is_wanted).collect();
         let left: Vec<&Task> =
@@ -117,8 +117,8 @@ impl Exec {
             let of_task = |why| usage!("task {}: {why}", task.id);
             task.check_files().map_err(of_task)?;
             let (case, method) = (&task.case, task.method);
-            let case =
-                plan::again(WORKLOADS, &task.workload, case, method, clock).map_err(of_task)?;
+            let case = plan::again(part::workloads(), &task.workload, case, method, clock)
+                .map_err(of_task)?;
             plan.cases.push(case);
         }
         let run = origin.run();

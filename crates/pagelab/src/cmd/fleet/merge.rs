@@ -27,7 +27,7 @@ use super::list_in;
 use crate::{
     args::{Output, Run},
     exit::{Exit, Failure},
-    output,
+    output, part,
     progress::brief_case,
     session,
 };
@@ -88,7 +88,7 @@ impl Run for Merge {
 
 /// What a task is, as far as it is out of the ordinary.
 fn brief(task: &Task) -> String {
-    let known = pagelab_workloads::workload(&task.workload);
+    let known = part::workload(&task.workload);
     known.map_or_else(|_| task.workload.clone(), |row| brief_case(row, &task.case))
 }
 

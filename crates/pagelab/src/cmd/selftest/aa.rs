@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     exit::{Exit, Failure},
-    output,
+    output, part,
     session::{self, Place},
     settings,
     trials::Kept,
@@ -98,7 +98,7 @@ impl Trial {
             *last = found.terminal(output::style());
             TwicePair::of(name, seconds, found)
         };
-        let asked = Asked::of(&session::views());
+        let asked = Asked::of(part::views());
         if let [run] = &self.runs[..] {
             let told = ab::compared(&run.header, run.records.clone(), &asked, tell);
             return told.map_err(Failure::from);
@@ -144,7 +144,7 @@ impl Bench<'_> {
             header.asked = Some(pagelab_record::Asked::Ab(ab));
             session::Run::start(place, header)?
         };
-        let asked = Asked::of(&session::views());
+        let asked = Asked::of(part::views());
         let end = ab::measure(&self.runner, &mut run, &plan, &asked, self.quiet())?;
         let records = crate::latest::latest(run.records.clone());
         Ok(Trial { runs: vec![run], records, end })

@@ -23,7 +23,7 @@ use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
 use super::{super::ab, Selftest};
 use crate::{
     exit::{Exit, Failure},
-    output,
+    output, part,
     session::{self, Place},
     settings,
 };
@@ -106,7 +106,7 @@ pub(super) fn run(asked: &Selftest) -> Result<Exit, Failure> {
 
 /// The case as it is.
 fn plain(asked: &Selftest) -> Result<Planned, Failure> {
-    let row = pagelab_workloads::workload(WORKLOAD)?;
+    let row = part::workload(WORKLOAD)?;
     let over = asked.method.overrides();
     let entry = Entry { forks: Forks::of(1), ..Entry::new(row, Vec::new()) };
     let over = plan::Overrides { forks: None, budget: None, ..over };
@@ -217,7 +217,7 @@ impl Bench {
         let ab = ab::asked(arms, &plan, Some(self.seconds.ns()), None);
         header.asked = Some(Asked::Ab(ab));
         let mut run = session::Run::start(place, header)?;
-        let asked = question.asked(&session::views());
+        let asked = question.asked(part::views());
         if ab::measure(&self.runner, &mut run, &plan, &asked, true)? == Exit::Interrupted {
             return Ok(None);
         }
