@@ -1,7 +1,8 @@
 //! The break: memory at its end that a program gets by `brk` and `sbrk`.
 //!
 //! The one idea: a segment of its own, as large as the heap's, of which the part below the break is
-//! the program's. libc's own malloc has the kernel's break to itself then.
+//! the program's. libc's own malloc has the kernel's break to itself then. A page lies below all of
+//! it, as what malloc has lies below the break that a program finds without segments.
 
 use std::{
     ffi::{c_int, c_void},
@@ -27,8 +28,14 @@ static BREAK: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     let wish = Wish { backing: Backing::Thp, zero: Zero::Fault, ..*wish };
     AREA.reserve(bytes, &wish, Grows::Up, back::lay)?;
-    BREAK.store(AREA.range().start, Ordering::Release);
+    mapped(&(AREA.range().start..lowest()))?;
+    BREAK.store(lowest(), Ordering::Release);
     Ok(())
+}
+
+/// The lowest break.
+fn lowest() -> usize {
+    AREA.range().start + PAGE
 }
 
 /// Moves the break, maps what is below it and unmaps what is above; where it was.
@@ -39,7 +46,7 @@ fn moved(to: impl FnOnce(usize) -> Option<usize>) -> Result<usize, Errno> {
         libc::ENOMEM
     })?;
     // The kernel moves nothing then, and libc takes a break that is no lower for a success.
-    if goal < range.start {
+    if goal < lowest() {
         return Ok(was);
     }
     let [had, has] = [was, goal].map(|at| at.next_multiple_of(PAGE));
@@ -54,9 +61,14 @@ fn moved(to: impl FnOnce(usize) -> Option<usize>) -> Result<usize, Errno> {
 
 /// Maps pages below the break. As with the kernel's own, one page behind it belongs to nobody.
 fn grown(range: &Range<usize>) -> Result<(), Errno> {
-    if kernel::present(range.end, PAGE, &mut [0]) || area::map(range).is_err() {
+    if kernel::present(range.end, PAGE, &mut [0]) {
         return Err(libc::ENOMEM);
     }
+    mapped(range)
+}
+
+fn mapped(range: &Range<usize>) -> Result<(), Errno> {
+    area::map(range).map_err(|_| libc::ENOMEM)?;
     area::advise_leaf(range.start, range.len(), orders::leaf());
     Ok(())
 }

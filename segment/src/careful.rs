@@ -38,9 +38,9 @@ thread_local! {
 /// A thread that lives needs a moment for what it is waited for.
 const WAITS: usize = 1000;
 
-/// Before a fork, in the thread that forks.
-pub(crate) fn before_fork() {
-    WOULD_BE.store(heap::is_on() && kernel::threads() != 1, Ordering::Relaxed);
+/// Before a fork, in the thread that forks, with whether there are others.
+pub(crate) fn before_fork(has_others: bool) {
+    WOULD_BE.store(heap::is_on() && has_others, Ordering::Relaxed);
 }
 
 /// After it, in the child.

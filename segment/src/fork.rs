@@ -12,18 +12,26 @@
 //! (`clone` by number) has a child whose first touch of either ends it with a segmentation fault.
 //!
 //! One moment of the allocator the fork cannot wait for: [`crate::careful`].
+//!
+//! # Order of locks
+//! A thread may allocate while it holds any other lock, so the locks of malloc come last: whoever
+//! forks holds them and waits for no other lock any more. libc's own malloc has them locked behind
+//! the handlers, and behind its list of streams; here a handler does it. So this handler is the
+//! first that is registered, which runs last ([`register`]), and it takes the list before.
 
 use std::{
+    ffi::{c_int, c_void},
     ops::Range,
-    sync::atomic::{AtomicI32, AtomicUsize, Ordering},
+    ptr,
+    sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, aside, kernel};
+use pagelab_interpose::{Errno, aside, kernel, next};
 use pagelab_sys::process::segment::Backed;
 
 use crate::{
     area::Area,
-    begin, careful, copies, count,
+    begin, careful, copies, count, filtered,
     fine::FINE,
     freeze::Frozen,
     ground::{Ground, is_present},
@@ -44,15 +52,72 @@ static WRONG: AtomicI32 = AtomicI32::new(0);
 /// What keeps pages of pools frozen.
 static FROZEN: AtomicI32 = AtomicI32::new(-1);
 
+/// Whether whoever forks has the list of streams.
+static HAS_STREAMS: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" {
+    // libc's list of open streams, with a lock that its thread may take again.
+    fn _IO_list_lock();
+    fn _IO_list_unlock();
+    fn _IO_list_resetlock();
+}
+
+/// A handler of `pthread_atfork(3)`.
+type Handler = extern "C" fn();
+
+/// Registers the handlers of this library, unless they are.
+pub(crate) fn register() {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if !IS_DONE.swap(true, Ordering::Relaxed) {
+        // Of the program itself, as what is preloaded stays.
+        registered(Some(before), Some(after), Some(after_in_child), ptr::null_mut());
+    }
+}
+
+fn registered(
+    before: Option<Handler>,
+    after: Option<Handler>,
+    in_child: Option<Handler>,
+    object: *mut c_void,
+) -> c_int {
+    let call = next!(__register_atfork: fn(
+        Option<Handler>,
+        Option<Handler>,
+        Option<Handler>,
+        *mut c_void,
+    ) -> c_int);
+    // SAFETY: functions that stay as long as their object does, which the caller answers for.
+    call.find().map_or(libc::ENOSYS, |call| unsafe { call(before, after, in_child, object) })
+}
+
+/// What `pthread_atfork(3)` calls, which is a part of every object that uses it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __register_atfork(
+    before: Option<Handler>,
+    after: Option<Handler>,
+    in_child: Option<Handler>,
+    object: *mut c_void,
+) -> c_int {
+    register();
+    registered(before, after, in_child, object)
+}
+
 /// Before a fork, in the thread that forks.
-pub(crate) extern "C" fn before() {
+extern "C" fn before() {
+    // Who has forbidden itself calls is not asked.
+    let has_others = filtered::is_set() || aside(kernel::threads) != 1;
+    if has_others {
+        // SAFETY: a lock, which `after` and `after_in_child` give back.
+        unsafe { _IO_list_lock() };
+    }
+    HAS_STREAMS.store(has_others, Ordering::Relaxed);
     pages::LOCK.enter();
     pool::DEMOTING.enter();
     ALLOCATOR.enter();
     FINE.before_fork();
     leaves::before_fork();
     aside(|| {
-        careful::before_fork();
+        careful::before_fork(has_others);
         WRONG.store(0, Ordering::Relaxed);
         let is_any = |has: fn(&Area) -> bool| AREAS.into_iter().any(has);
         if is_any(Area::has_pool) {
@@ -107,7 +172,7 @@ fn copied(area: &Area) -> Result<usize, Errno> {
 }
 
 /// After it, in the parent.
-pub(crate) extern "C" fn after() {
+extern "C" fn after() {
     aside(|| {
         let frozen = Frozen::again(FROZEN.swap(-1, Ordering::Relaxed));
         for (area, copy) in AREAS.into_iter().zip(&COPIES) {
@@ -123,11 +188,16 @@ pub(crate) extern "C" fn after() {
             }
         }
     });
+    let has_streams = HAS_STREAMS.load(Ordering::Relaxed);
     free();
+    if has_streams {
+        // SAFETY: `before` took it.
+        unsafe { _IO_list_unlock() };
+    }
 }
 
 /// After it, in the child.
-pub(crate) extern "C" fn after_in_child() {
+extern "C" fn after_in_child() {
     careful::after_fork_in_child();
     aside(|| {
         if own().is_err() {
@@ -145,6 +215,11 @@ pub(crate) extern "C" fn after_in_child() {
         drop(Frozen::again(FROZEN.swap(-1, Ordering::Relaxed)));
     });
     free();
+    if HAS_STREAMS.load(Ordering::Relaxed) {
+        // Not given back: where there were several threads libc has made it anew already.
+        // SAFETY: no other thread is here.
+        unsafe { _IO_list_resetlock() };
+    }
 }
 
 /// Makes all of this process's segments its own.

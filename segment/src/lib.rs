@@ -63,10 +63,7 @@ static BEGIN: extern "C" fn() = {
         helper::begin();
         exec::begin();
         begin::once();
-        // SAFETY: three functions that call nothing of the program's.
-        unsafe {
-            libc::pthread_atfork(Some(fork::before), Some(fork::after), Some(fork::after_in_child))
-        };
+        fork::register();
     }
     begin
 };

@@ -273,7 +273,8 @@ unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: u
     if !to.is_power_of_two() || to < size_of::<usize>() {
         return libc::EINVAL;
     }
-    let at = aside(|| aligned(to, bytes));
+    // glibc sets `errno` where it has no memory, though none of its kin is to; `aligned` does so.
+    let at = aligned(to, bytes);
     if at.is_null() {
         return libc::ENOMEM;
     }

@@ -525,8 +525,6 @@ static void allocate(void) {
 		free(at), at = 0, got = 0;
 		code = CALL(posix_memalign(&got, to, size));
 		say(" posix_memalign %zx %d", to, code);
-		/* errno is not said to be kept. */
-		if (code) errno = UNTOUCHED;
 		at = got;
 		break;
 	case 9: free(at), at = CALL(aligned_alloc(to, size)), say(" aligned_alloc %zx", to); break;

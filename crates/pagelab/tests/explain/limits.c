@@ -28,6 +28,9 @@ int main(int count, char **words) {
 		struct rlimit to = {strtoul(words[2], 0, 0) << 20, strtoul(words[2], 0, 0) << 20};
 		if (setrlimit(which, &to)) return 4;
 	}
+	/* What malloc has lies below the break. */
+	void *small = malloc(100);
+	if (!strcmp(what, "brk") && (!small || ((volatile char *)sbrk(0))[-1])) return 6;
 	errno = 0;
 	for (int i = 0; !strcmp(what, "again") && i < 5; i++) {
 		size_t length = 100ul << 20;

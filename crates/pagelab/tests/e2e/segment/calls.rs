@@ -178,6 +178,22 @@ fn what_is_given_back_among_the_most_mappings_comes_to_the_same_with_segments() 
     is_same_with("most_maps", &FLAGS);
 }
 
+#[test]
+fn a_fork_waits_for_whoever_holds_a_lock_and_allocates() {
+    let lab = Lab::new();
+    let Some(program) = built(&lab, "forks") else { return };
+    build_library(PACKAGE);
+    for what in ["streams", "handler"] {
+        let plain = lab.ended(assert_cmd::Command::new(&program).arg(what));
+        plain.exits(0);
+        for flags in FLAGS {
+            let ended = lab.ended(with_segments(flags, &program).arg(what));
+            ended.exits(0);
+            assert_eq!(ended.stdout, plain.stdout, "{what} {flags:?}");
+        }
+    }
+}
+
 /// What `limits.c` had, in MiB or threads, and the number of the error that ended it.
 fn had(ended: &Ended) -> (f64, i32) {
     ended.exits(0);
