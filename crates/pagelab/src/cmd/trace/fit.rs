@@ -144,9 +144,14 @@ mod tests {
 
     use super::*;
 
+    fn of(trace: &str) -> Result<Fit, String> {
+        crate::part::set(crate::parts::PARTS);
+        Fit::of(trace)
+    }
+
     #[test]
     fn the_published_fib_fits_itself() {
-        let mut fit = Fit::of("fib").unwrap();
+        let mut fit = of("fib").unwrap();
         let mut spec = Spec::parse("fib").unwrap();
         spec.ops = 200_000;
         let mut piece = Vec::new();
@@ -164,6 +169,6 @@ mod tests {
 
     #[test]
     fn what_was_not_published_has_no_fit() {
-        assert!(Fit::of("zipf").unwrap_err().contains("zipf"));
+        assert!(of("zipf").unwrap_err().contains("zipf"));
     }
 }
