@@ -16,7 +16,8 @@ use std::{
 };
 
 use crate::support::{
-    Ended, Lab, Machine, binary, is_root, let_in, measured, signal, skip, undisturbed, until,
+    Beside, Ended, Lab, Machine, binary, is_root, let_in, measured, signal, skip, undisturbed,
+    until,
 };
 use pagelab_record::{Measured, Record};
 
@@ -478,9 +479,9 @@ fn an_interrupt_goes_to_the_program_and_what_was_seen_stays() {
     pagelab.arg("echo $$ > started.new; mv started.new started; exec sleep 1000");
     pagelab.envs(let_in()).current_dir(lab.path("."));
     pagelab.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = pagelab.stderr(Stdio::null()).spawn().unwrap();
+    let mut child = Beside::start(pagelab.stderr(Stdio::null()));
     until("the program", || lab.path("started").exists().then_some(()));
-    signal("INT", child.id());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    signal("INT", child.pid());
+    assert_eq!(child.end().code(), Some(0));
     assert_eq!(explained(&lab, "run").counters["exit_signal"], 2);
 }

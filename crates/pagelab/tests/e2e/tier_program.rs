@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     explain::compiled,
-    support::{Ended, Lab, Live, build_library, skip, until},
+    support::{Beside, Ended, Lab, Live, build_library, skip, until},
 };
 
 const PAGE: u64 = 4096;
@@ -278,11 +278,10 @@ fn what_cannot_be_explained_is_refused_before_the_program_runs() {
 #[test]
 fn a_source_inside_programs_is_refused_for_a_process_that_runs() {
     let lab = Lab::new();
-    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-    let pid = child.id().to_string();
+    let child = Beside::start(std::process::Command::new("sleep").arg("1000"));
+    let pid = child.pid().to_string();
     let ended = lab.pagelab(&["tier", "promote", "--pid", &pid, "--source", "prot-none"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
     let nodes = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
     let says = if nodes.trim() == "0" { "one node" } else { "tier promote -- PROGRAM" };
     assert!(ended.exits(3).stderr.contains(says), "{}", ended.stderr);

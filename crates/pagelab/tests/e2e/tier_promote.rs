@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::{Lab, binary, skip, state, until};
+use crate::support::{Beside, Lab, binary, skip, state, until};
 
 #[test]
 fn what_makes_no_sense_is_a_mistake_of_the_command_line() {
@@ -29,11 +29,10 @@ fn a_process_that_cannot_be_the_target_is_refused_by_name() {
     let lab = Lab::new();
     // Of a process that has ended, whose number no other one gets before it is waited for; and a
     // number that no process has.
-    let mut child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
-    until("its end", || (state(child.id()) == Some('Z')).then_some(()));
-    let ended = child.id().to_string();
+    let child = Beside::start(Command::new("true").stdout(Stdio::null()));
+    until("its end", || (state(child.pid()) == Some('Z')).then_some(()));
+    let ended = child.pid().to_string();
     lab.pagelab(&["tier", "promote", "--pid", &ended]).exits(2).complains(&[&ended]);
-    child.wait().unwrap();
     lab.pagelab(&["tier", "promote", "--pid", "4194305"])
         .exits(2)
         .complains(&["no process 4194305"]);

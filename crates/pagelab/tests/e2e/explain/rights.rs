@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{compiled, explained, faults_at, touch};
-use crate::support::{Lab, Machine, binary, is_root, let_in, skip, until};
+use crate::support::{Beside, Lab, Machine, binary, is_root, let_in, skip, until};
 
 /// Has an ordinary user run it: another one than root, or whoever runs the tests.
 fn as_ordinary(command: &mut Command) -> &mut Command {
@@ -17,13 +17,12 @@ fn as_ordinary(command: &mut Command) -> &mut Command {
 #[test]
 fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
     let lab = Lab::new();
-    let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
-    let pid = sleeper.id().to_string();
+    let mut sleeper = Beside::start(Command::new("sleep").arg("1000"));
+    let pid = sleeper.pid().to_string();
     let words = ["explain", "-o", "run", "--costs", "none", "--duration", "0.2", "--pid", &pid];
     let ended = lab.pagelab(&words);
-    let runs_on = sleeper.try_wait().unwrap().is_none();
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
+    let runs_on = sleeper.is_running();
+    drop(sleeper);
     if ended.code == Some(3) {
         return skip("perf is not allowed here", "sysctl kernel.perf_event_paranoid=2");
     }
@@ -39,8 +38,9 @@ fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named(
     let Some(program) = touch(&lab) else { return };
     let binary = lab.binary_for_everybody();
     let mut sleepers = Command::new(&program);
-    let mut sleepers = as_ordinary(sleepers.args(["sleepers", "500", "fault"])).spawn().unwrap();
-    let pid = sleepers.id().to_string();
+    let sleepers = as_ordinary(sleepers.args(["sleepers", "500", "fault"]));
+    let sleepers = Beside::start(sleepers);
+    let pid = sleepers.pid().to_string();
     let tasks = format!("/proc/{pid}/task");
     until("500 threads", || (fs::read_dir(&tasks).ok()?.count() > 500).then_some(()));
     // Root writes nothing where others may write.
@@ -56,8 +56,7 @@ fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named(
         pagelab.envs(let_in()).current_dir(lab.path(".")).output().unwrap()
     };
     let (user, root) = (watch(&lab, 65534), watch(&own, 0));
-    sleepers.kill().unwrap();
-    sleepers.wait().unwrap();
+    drop(sleepers);
     let said = String::from_utf8_lossy(&user.stderr).into_owned();
     assert_eq!(user.status.code(), Some(3), "{said}");
     assert!(said.contains("the limit is 512") && said.contains("ulimit -n"), "{said}");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use pagelab_record::{Measured, Record, walks::Looks};
 
 use super::compiled;
-use crate::support::{Lab, Live, measured, signal, until};
+use crate::support::{Beside, Lab, Live, measured, signal, until};
 
 /// How often the accessed bits of a program are cleared before the program or the test goes on.
 const LOOKS: usize = 20;
@@ -56,8 +56,8 @@ fn a_program_that_runs_is_looked_at_and_goes_on() {
     let (looks_begun, seen) = (LOOKS.to_string(), lab.path("seen"));
     let mut child = Command::new(program);
     child.args(["64", "600000", &looks_begun]).arg(&seen).stdout(Stdio::null());
-    let mut child = child.spawn().unwrap();
-    let pid = child.id().to_string();
+    let mut child = Beside::start(&mut child);
+    let pid = child.pid().to_string();
     let words = ["explain", "--translation", "--costs", "none", "--duration", "600", "-o", "run"];
     let mut run = Live::start(&lab, &[&words[..], &["--pid", &pid]].concat());
     until("looks at the program", || (seen.exists() || !run.is_running()).then_some(()));
@@ -65,9 +65,8 @@ fn a_program_that_runs_is_looked_at_and_goes_on() {
         signal("INT", run.pid());
     }
     let ended = run.end();
-    let is_there = child.try_wait().unwrap().is_none();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let is_there = child.is_running();
+    drop(child);
     if ended.code == Some(3) {
         // Perf is not for this user.
         return;

@@ -1,12 +1,9 @@
 //! Programs that people run, with segments and without: they say the same.
 
-use std::{
-    path::PathBuf,
-    process::{Child, Stdio},
-};
+use std::{path::PathBuf, process::Stdio};
 
 use super::*;
-use crate::support::is_root;
+use crate::support::{Beside, is_root};
 
 const SEGMENTS: [&str; 7] = ["segment", "run", "-q", "--heap", "1g", "--mmap", "2g"];
 
@@ -23,29 +20,13 @@ fn served(lab: &Lab, flags: Option<&[&str]>, server: &[&str], client: &str) -> O
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(lab.path("."));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Server(command.spawn().ok()?);
+    let mut server = Beside(command.spawn().ok()?);
     let came = Command::new("sh").args(["-c", client]).current_dir(lab.path(".")).output().unwrap();
+    signal("INT", server.pid());
     server.end();
     let said = String::from_utf8_lossy(&came.stdout).into_owned();
     assert!(came.status.success(), "{said}{}", String::from_utf8_lossy(&came.stderr));
     Some(said)
-}
-
-/// A server that is ended whatever happens.
-struct Server(Child);
-
-impl Server {
-    fn end(&mut self) {
-        signal("INT", self.0.id());
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// The same is said without segments, and with memory that is zeroed by any of these.

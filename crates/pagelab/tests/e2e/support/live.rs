@@ -4,12 +4,43 @@ use std::{
     fs::{self, File},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use pagelab_sys::machine::proc::Stat;
 
 use super::{Ended, Lab, Machine, binary, let_in, until};
+
+/// A process beside `pagelab`, killed with the test, however that ends.
+#[derive(Debug)]
+pub(crate) struct Beside(pub(crate) Child);
+
+impl Beside {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        self.0.wait().unwrap()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Where it has ended this does nothing.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// A running `pagelab`, in a process group of its own; ended with the test.
 #[derive(Debug)]

@@ -39,7 +39,9 @@ impl Machine {
     /// away until it is dropped. What this test starts is let in: see [`let_in`].
     pub(crate) fn alone() -> Self {
         let lock = env::temp_dir().join(LOCK);
-        let turn = File::options().create(true).append(true).open(lock).unwrap();
+        // In a folder for all, another user's file may be read and locked, and not created again.
+        let create = |_| File::options().create(true).append(true).open(&lock);
+        let turn = File::open(&lock).or_else(create).unwrap();
         turn.lock().unwrap();
         #[expect(clippy::print_stderr, reason = "why a test takes long")]
         let mut tell = |held: &KnobError| eprintln!("waiting: {held}");

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use live::{Live, signal, state};
+pub(crate) use live::{Beside, Live, signal, state};
 pub(crate) use machine::{Machine, Saved, is_root, let_in, pool, put_together, small_folio};
 pub(crate) use memory_group::MemoryGroup;
 use pagelab_record::{Measured, Outcome, Record, journal, vocabulary::series::COLD};

@@ -2,40 +2,30 @@
 
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use pagelab_record::Record;
 use pagelab_sys::memory::outside;
 
 use super::{MIB, compiled, goes_on, rungs, tried, values};
-use crate::support::{Ended, Lab, Live, Machine, is_skipped, measured, signal, skip, state, until};
+use crate::support::{
+    Beside, Ended, Lab, Live, Machine, is_skipped, measured, signal, skip, state, until,
+};
 
-/// A program that goes on until the test ends.
-struct Server(Child);
-
-impl Server {
-    /// One that has filled memory of its own.
-    fn start(lab: &Lab) -> Option<Self> {
-        let program = compiled(lab, "maps")?;
-        let mut server = Command::new(program);
-        server.args(["own", "32", "1000000000"]).stdout(Stdio::null());
-        let server = Self(server.spawn().unwrap());
-        let resident = || {
-            let text = fs::read_to_string(format!("/proc/{}/status", server.0.id())).ok()?;
-            let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-            line.trim().split(' ').next()?.parse::<u64>().ok()
-        };
-        until("its memory", || resident().filter(|kib| kib << 10 >= 32 * MIB));
-        Some(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A program that goes on until the test ends, and has filled memory of its own.
+fn server(lab: &Lab) -> Option<Beside> {
+    let program = compiled(lab, "maps")?;
+    let mut server = Command::new(program);
+    server.args(["own", "32", "1000000000"]).stdout(Stdio::null());
+    let server = Beside::start(&mut server);
+    let resident = || {
+        let text = fs::read_to_string(format!("/proc/{}/status", server.pid())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+        line.trim().split(' ').next()?.parse::<u64>().ok()
+    };
+    until("its memory", || resident().filter(|kib| kib << 10 >= 32 * MIB));
+    Some(server)
 }
 
 fn attached(lab: &Lab, pid: u32, client: &str, more: &[&str]) -> Ended {
@@ -55,8 +45,8 @@ fn a_process_that_runs_is_collapsed_between_loads_and_goes_on() {
     // Again, where the kernel had no huge page for all of it.
     let (lab, server, ended) = until("huge pages for a whole process", || {
         let lab = Lab::new();
-        let server = Server::start(&lab);
-        let pid = server.as_ref().map_or(0, |server| server.0.id());
+        let server = server(&lab);
+        let pid = server.as_ref().map_or(0, Beside::pid);
         let ended = attached(&lab, pid, "echo x >> loads; sleep 0.1; echo rate 120", &score);
         let refused = |record: &Record| measured(record).counters[tried::REFUSED] > 0;
         let after = rungs(&lab, "run").remove("collapse");
@@ -64,7 +54,7 @@ fn a_process_that_runs_is_collapsed_between_loads_and_goes_on() {
         (server.is_none() || is_good).then_some((lab, server, ended))
     });
     let Some(server) = server else { return };
-    let pid = server.0.id();
+    let pid = server.pid();
     ended.exits(0).shows(&["no turn about", "beside as-set-up", &format!("process {pid} (")]);
     assert!(state(pid).is_some_and(|state| state != 'Z'), "it runs on");
     let rungs = rungs(&lab, "run");
@@ -87,8 +77,8 @@ fn an_interrupt_ends_the_client_keeps_what_was_seen_and_leaves_the_process_alone
         return skip(&format!("{error}"), "sudo, on Linux 6.1 or later");
     }
     let lab = Lab::new();
-    let Some(server) = Server::start(&lab) else { return };
-    let pid = server.0.id().to_string();
+    let Some(server) = server(&lab) else { return };
+    let pid = server.pid().to_string();
     let client = "echo $$ >> loads; test $(wc -l < loads) -lt 3 || sleep 1000; sleep 0.1";
     let words = ["try", "-o", "run", "--rounds", "4", "--until", client, "--pid", &pid];
     let mut run = Live::start(&lab, &words);
@@ -101,7 +91,7 @@ fn an_interrupt_ends_the_client_keeps_what_was_seen_and_leaves_the_process_alone
     run.end().exits(130).complains(&["interrupted"]);
     let last: u32 = loads().lines().last().unwrap().parse().unwrap();
     assert!(!goes_on(&lab, last), "the client runs on");
-    assert!(state(server.0.id()).is_some_and(|state| state != 'Z'), "it runs on");
+    assert!(state(server.pid()).is_some_and(|state| state != 'Z'), "it runs on");
     let seen = values(&rungs(&lab, "run")[tried::AS_SET_UP], tried::ELAPSED);
     assert_eq!(seen.len(), 1, "the first load counts for nothing, the third did not end");
 }
@@ -123,13 +113,13 @@ fn what_cannot_be_tried_where_it_runs_is_refused_or_said() {
     }
     attached(&lab, 4_194_304, "true", &[]).exits(2).complains(&["--pid 4194304", "no such"]);
     assert!(!lab.path("run").exists());
-    let Some(mut server) = Server::start(&lab) else { return };
-    let pid = server.0.id();
+    let Some(mut server) = server(&lab) else { return };
+    let pid = server.pid();
     let failed = attached(&lab, pid, "echo no luck; exit 3", &[]);
     failed.exits(2).complains(&["its client failed", "no luck"]);
     fs::remove_dir_all(lab.path("run")).unwrap();
     assert!(state(pid).is_some_and(|state| state != 'Z'), "it runs on");
-    server.0.kill().unwrap();
-    server.0.wait().unwrap();
+    signal("KILL", pid);
+    server.end();
     attached(&lab, pid, "true", &[]).exits(2).complains(&["no such process"]);
 }
