@@ -20,4 +20,4 @@ pub mod settings;
 mod turns;
 
 pub use anyhow;
-pub use part::{Hidden, Part, Source, Tiding};
+pub use part::{DoctorSection, Hidden, Part, Source};

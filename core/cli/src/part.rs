@@ -36,7 +36,7 @@ pub struct Part {
     /// What it is started as, beside its commands.
     pub hidden: &'static [Hidden],
     /// What `doctor` says of the machine besides.
-    pub tidings: &'static [Tiding],
+    pub doctor: &'static [DoctorSection],
 }
 
 /// The files of a publication that is built in.
@@ -63,7 +63,7 @@ pub struct Hidden {
 
 /// A paragraph of `doctor`: a sentence and a value for programs for each thing that is so.
 #[derive(Debug)]
-pub struct Tiding {
+pub struct DoctorSection {
     /// What it is called in JSON.
     pub name: &'static str,
     /// What stands above its lines.

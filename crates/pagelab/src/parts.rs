@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pagelab_cli::{Hidden, Part, Source, Tiding, settings::CASE_COMMAND};
+use pagelab_cli::{DoctorSection, Hidden, Part, Source, settings::CASE_COMMAND};
 use pagelab_live::status::{Why, reasons};
 use pagelab_report::VIEWS;
 use pagelab_sys::machine::Tree;
@@ -41,7 +41,7 @@ pub(crate) const PARTS: &[&Part] = &[&Part {
         folder!("pghot", "report.j2"),
     ],
     hidden: &[Hidden { is_it: path::is_first, main: first_process }],
-    tidings: &[Tiding {
+    doctor: &[DoctorSection {
         name: "tiers",
         title: "why nothing moves between tiers of memory",
         lines: || {

@@ -40,8 +40,8 @@ impl Run for Doctor {
         let facts = environment::facts();
         let warnings = environment::warnings(&facts);
         let left = leftovers(&Place::machine());
-        let tidings = part::parts().flat_map(|part| part.tidings);
-        let tidings = tidings.map(|tiding| (tiding, (tiding.lines)()));
+        let doctor = part::parts().flat_map(|part| part.doctor);
+        let doctor = doctor.map(|section| (section, (section.lines)()));
         if self.format.is_json() {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
             let facts = facts
@@ -51,8 +51,8 @@ impl Run for Doctor {
                 "needs": findings, "leftovers": left, "warnings": warnings,
                 "facts": facts.collect::<Vec<_>>()
             });
-            for (tiding, lines) in tidings {
-                told[tiding.name] = lines.into_iter().map(|(_, value)| value).collect();
+            for (section, lines) in doctor {
+                told[section.name] = lines.into_iter().map(|(_, value)| value).collect();
             }
             return output::json(&told);
         }
@@ -62,8 +62,8 @@ impl Run for Doctor {
             .lines(findings.iter().map(Finding::text))
             .section("what a killed run left changed", left)
             .section("what may disturb results here", warnings);
-        output::result(&tidings.fold(listing, |listing, (tiding, lines)| {
-            listing.section(tiding.title, lines.into_iter().map(|(line, _)| line))
+        output::result(&doctor.fold(listing, |listing, (section, lines)| {
+            listing.section(section.title, lines.into_iter().map(|(line, _)| line))
         }))?;
         Ok(Exit::Good)
     }
