@@ -174,6 +174,11 @@ fn rights_by_keys_come_to_the_same_with_segments() {
 }
 
 #[test]
+fn a_map_at_any_address_and_of_any_length_comes_to_the_same_with_segments() {
+    is_same_with("places", &[&FLAGS[..], &[&["--zero", "ahead"]]].concat());
+}
+
+#[test]
 fn what_is_given_back_among_the_most_mappings_comes_to_the_same_with_segments() {
     is_same_with("most_maps", &FLAGS);
 }
