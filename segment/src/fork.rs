@@ -33,9 +33,10 @@ use crate::{
     area::Area,
     begin, careful, copies, count, filtered,
     fine::FINE,
+    fork_wait,
     freeze::Frozen,
     ground::{Ground, is_present},
-    heap, helper, kept, leaves,
+    heap, helper, kept,
     lock::Lock,
     module, pages, pool, told,
 };
@@ -115,7 +116,7 @@ extern "C" fn before() {
     pool::DEMOTING.enter();
     ALLOCATOR.enter();
     FINE.before_fork();
-    leaves::before_fork();
+    fork_wait::before_fork();
     aside(|| {
         careful::before_fork(has_others);
         WRONG.store(0, Ordering::Relaxed);
@@ -244,7 +245,7 @@ fn own() -> Result<(), Errno> {
 
 /// Gives the locks back.
 fn free() {
-    leaves::after_fork();
+    fork_wait::after_fork();
     FINE.after_fork();
     ALLOCATOR.leave();
     pool::DEMOTING.leave();

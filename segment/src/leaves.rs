@@ -25,7 +25,9 @@ use pagelab_sys::process::segment::Leaf;
 
 use crate::{
     area::{self, PAGE, PMD},
-    count, filtered, orders,
+    count, filtered,
+    fork_wait::{begins, changing, ends, sending},
+    orders,
 };
 
 /// What the allocator hands out.
@@ -59,9 +61,6 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 static STAYING: AtomicUsize = AtomicUsize::new(0);
 /// Behind the last leaf that ever was in use.
 static HIGH: AtomicUsize = AtomicUsize::new(0);
-/// Who is sending leaves to the kernel, and whether a fork waits for them.
-static SENDING: AtomicUsize = AtomicUsize::new(0);
-static FORKING: AtomicBool = AtomicBool::new(false);
 
 /// Where the heap lies.
 static START: AtomicUsize = AtomicUsize::new(0);
@@ -288,30 +287,6 @@ fn send_staying(mut count: usize) {
     }
 }
 
-/// Does something that maps leaves, before a fork or after it: a child finds none on its way.
-fn changing<T>(act: impl FnOnce() -> T) -> T {
-    loop {
-        SENDING.fetch_add(1, Ordering::SeqCst);
-        if !FORKING.load(Ordering::SeqCst) {
-            break;
-        }
-        SENDING.fetch_sub(1, Ordering::SeqCst);
-        filtered::wait();
-    }
-    let came = act();
-    SENDING.fetch_sub(1, Ordering::SeqCst);
-    came
-}
-
-/// Does something that sends leaves, unless a fork waits.
-fn sending(act: impl FnOnce()) {
-    SENDING.fetch_add(1, Ordering::SeqCst);
-    if !FORKING.load(Ordering::SeqCst) {
-        act();
-    }
-    SENDING.fetch_sub(1, Ordering::SeqCst);
-}
-
 /// The pieces of a leaf that the allocator has.
 fn used(word: u64) -> u64 {
     word & ((1 << PIECES) - 1)
@@ -319,8 +294,7 @@ fn used(word: u64) -> u64 {
 
 /// The allocator gives some pieces up.
 pub(crate) fn given_up(start: usize, length: usize) {
-    SENDING.fetch_add(1, Ordering::SeqCst);
-    let may_go = !FORKING.load(Ordering::SeqCst);
+    let may_go = begins();
     let mut going = 0..0;
     for (leaf, mask) in pieces(start, length) {
         if give_up(leaf, mask, may_go) {
@@ -332,7 +306,7 @@ pub(crate) fn given_up(start: usize, length: usize) {
         }
     }
     send(&going);
-    SENDING.fetch_sub(1, Ordering::SeqCst);
+    ends();
 }
 
 /// Notes it of one leaf; whether the leaf is to go.
@@ -381,19 +355,6 @@ fn send(leaves: &Range<usize>) {
         word.store(left, Ordering::Release);
         STAYING.fetch_add(usize::from(left != 0), Ordering::Relaxed);
     }
-}
-
-/// Waits until no leaf is on its way, so that a child finds none.
-pub(crate) fn before_fork() {
-    FORKING.store(true, Ordering::SeqCst);
-    while SENDING.load(Ordering::SeqCst) > 0 {
-        filtered::wait();
-    }
-}
-
-/// On both sides of a fork.
-pub(crate) fn after_fork() {
-    FORKING.store(false, Ordering::SeqCst);
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod filter;
 mod filtered;
 mod fine;
 mod fork;
+mod fork_wait;
 mod freeze;
 mod ground;
 mod heap;

@@ -29,10 +29,10 @@ use crate::{
 /// As `mmap(2)`.
 pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
     let is_fixed = map.flags & demand::FIXED != 0;
-    // A hint is an address where nothing is, and the kernel rounds it.
+    // A hint is an address where nothing is, and the kernel rounds it; none is 0.
     let start = if is_fixed { map.address } else { map.address / PAGE * PAGE };
-    let whole = start..start.saturating_add(rounded(map.length));
-    if (is_fixed || AREA.is_on_demand())
+    let is_placed = is_fixed || (start != 0 && AREA.is_on_demand());
+    if let Some(whole) = valid(start, map.length).filter(|_| is_placed)
         && let Some(part) = AREA.part(&whole)
     {
         let fixed = if AREA.is_on_demand() { demand::fixed } else { fixed };
@@ -44,6 +44,8 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
         return unsafe { kernel::map(map) };
     }
     let came = demand::fits(map).and_then(|()| match map.address {
+        // At 0, too.
+        _ if is_fixed => Err(Reason::Placed),
         // Another thread is about to begin it, or a filter forbids it.
         0 if !begin::maps() => Err(Reason::Busy),
         // Each page of a pool would have to be copied first.

@@ -1,15 +1,18 @@
-/* Forks while another thread, which has a lock that the fork waits for, allocates: WHAT. With
- * "streams" it is the lock of a stream, for which a third thread waits that goes through all of
- * them; with "handler" it is one for which a handler waits that was registered before any library
- * began. Prints "forked" in the child and "gone on" in the parent. */
+/* Forks in the midst of what malloc does: WHAT. With "streams" and "handler" another thread has a
+ * lock that the fork waits for, and allocates: that of a stream, for which a third thread waits
+ * that goes through all of them; and one for which a handler waits that was registered before any
+ * library began. With "signals" a handler of signals forks, 300 times. Prints "forked" in the
+ * child of the first two and "gone on" in the parent. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,8 +69,33 @@ static void sooner(int count, char **words, char **environment) {
 __attribute__((section(".preinit_array"), used))
 static void (*first)(int, char **, char **) = sooner;
 
-int main(void) {
+static atomic_int children;
+static void forks_again(int number) {
+	(void)number;
+	int status = 1;
+	pid_t child = fork();
+	if (child == 0) _exit(0);
+	if (child < 0 || waitpid(child, &status, 0) != child || status) _exit(2);
+	children++;
+}
+
+/* Takes and gives back enough for leaves to come and go, until there were some children. */
+static int signals(void) {
+	static void *some[300];
+	struct sigaction action = {.sa_handler = forks_again, .sa_flags = SA_RESTART};
+	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+	if (sigaction(SIGALRM, &action, 0) || setitimer(ITIMER_REAL, &often, 0)) return 1;
+	while (children < 300) {
+		for (int i = 0; i < 300; i++)
+			if (!(some[i] = malloc(BYTES))) return 1;
+		for (int i = 0; i < 300; i++) free(some[i]);
+	}
+	return setitimer(ITIMER_REAL, &never, 0) || puts("gone on") < 0;
+}
+
+int main(int count, char **words) {
 	pthread_t holder, flusher;
+	if (count > 1 && !strcmp(words[1], "signals")) return signals();
 	stream = tmpfile();
 	if (!stream || pthread_create(&holder, 0, holds, 0)) return 7;
 	while (!has_lock) usleep(1000);

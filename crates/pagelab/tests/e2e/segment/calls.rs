@@ -174,16 +174,21 @@ fn rights_by_keys_come_to_the_same_with_segments() {
 }
 
 #[test]
+fn a_map_at_any_address_and_of_any_length_comes_to_the_same_with_segments() {
+    is_same_with("places", &[&FLAGS[..], &[&["--zero", "ahead"]]].concat());
+}
+
+#[test]
 fn what_is_given_back_among_the_most_mappings_comes_to_the_same_with_segments() {
     is_same_with("most_maps", &FLAGS);
 }
 
 #[test]
-fn a_fork_waits_for_whoever_holds_a_lock_and_allocates() {
+fn a_fork_in_the_midst_of_malloc_comes_to_an_end() {
     let lab = Lab::new();
     let Some(program) = built(&lab, "forks") else { return };
     build_library(PACKAGE);
-    for what in ["streams", "handler"] {
+    for what in ["streams", "handler", "signals"] {
         let plain = lab.ended(assert_cmd::Command::new(&program).arg(what));
         plain.exits(0);
         for flags in FLAGS {

@@ -1,0 +1,65 @@
+//! Changes of the heap's leaves that a fork waits for, so that a child finds none on its way.
+//!
+//! A fork waits for other threads only: a signal handler may fork in the midst of a change of its
+//! own thread, which goes on after the handler, in the child, too.
+
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use crate::filtered;
+
+/// How many changes there are, and whether a fork waits for them.
+static CHANGES: AtomicUsize = AtomicUsize::new(0);
+static FORKING: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// How many of them are this thread's.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Does something that maps leaves, before a fork or after it.
+pub(crate) fn changing<T>(act: impl FnOnce() -> T) -> T {
+    while !begins() {
+        ends();
+        filtered::wait();
+    }
+    let came = act();
+    ends();
+    came
+}
+
+/// Does something that sends leaves, unless a fork waits.
+pub(crate) fn sending(act: impl FnOnce()) {
+    if begins() {
+        act();
+    }
+    ends();
+}
+
+/// A fork waits for this thread until [`ends`]; whether none waits already.
+pub(crate) fn begins() -> bool {
+    OWN.set(OWN.get() + 1);
+    CHANGES.fetch_add(1, Ordering::SeqCst);
+    !FORKING.load(Ordering::SeqCst)
+}
+
+/// The change is done.
+pub(crate) fn ends() {
+    CHANGES.fetch_sub(1, Ordering::SeqCst);
+    OWN.set(OWN.get() - 1);
+}
+
+/// Waits until no other thread changes leaves.
+pub(crate) fn before_fork() {
+    FORKING.store(true, Ordering::SeqCst);
+    while CHANGES.load(Ordering::SeqCst) > OWN.get() {
+        filtered::wait();
+    }
+}
+
+/// On both sides of a fork.
+pub(crate) fn after_fork() {
+    FORKING.store(false, Ordering::SeqCst);
+}
