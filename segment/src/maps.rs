@@ -103,8 +103,13 @@ unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void, Errno> {
     // All addresses of a segment are mapped, so the kernel would never see one that is free.
     let mut asked = *map;
     if map.flags & libc::MAP_FIXED_NOREPLACE == libc::MAP_FIXED_NOREPLACE {
+        if part.len() < rounded(map.length) {
+            // Nothing comes of it, as the segment is in its way: the kernel says why.
+            // SAFETY: the caller's.
+            return unsafe { kernel::map(map) };
+        }
         let Ok(pages) = pages() else { return Err(libc::EEXIST) };
-        if part.len() < rounded(map.length) || !pages.taken.take_at(span.start, span.end) {
+        if !pages.taken.take_at(span.start, span.end) {
             return Err(libc::EEXIST);
         }
         asked.flags = (map.flags & !libc::MAP_FIXED_NOREPLACE) | libc::MAP_FIXED;
