@@ -448,7 +448,8 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let Some(program) = compiled(&lab, "random") else { return };
     // So many loads that whoever looks whose its memory is comes before its end.
     let words = [program.to_str().unwrap(), "64", "5000000"];
-    let flags = ["try", "--wait", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--"];
+    // What is left out of a round is told by its progress.
+    let flags = ["try", "--wait", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--"];
     let ended = lab.pagelab(&[&flags[..], &words].concat());
     ended.exits(0);
     let records = lab.records("run");

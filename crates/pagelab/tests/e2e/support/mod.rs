@@ -305,13 +305,14 @@ impl Lab {
 }
 
 impl Ended {
-    /// Whether it refused because others change the machine's settings.
+    /// Whether it refused because others change the machine's settings, or did without a round.
     fn is_disturbed(&self) -> bool {
         let said = [
             "while the program was watched, so nothing is said of its faults",
             "settings as they were before the rounds",
             "settings that stay while the program is watched",
             "holds the machine's settings",
+            "while it ran, so it is left out of this round",
         ];
         [&self.stdout, &self.stderr].iter().any(|text| said.iter().any(|said| text.contains(said)))
     }
