@@ -292,6 +292,18 @@ fn nothing_in_common_is_not_comparable_and_all_skipped_is_its_own() {
 }
 
 #[test]
+fn a_threshold_on_what_nobody_counted_is_not_passed() {
+    let (a, b) = ([slower("4k", 0)], [slower("4k", 0)]);
+    let views = crate::views();
+    for name in ["instructions", "faults"] {
+        let (name, _) = views.threshold(name).unwrap();
+        let threshold = Threshold::Counts(name, 0.0);
+        let came = with(&a, &b, &Asked::of(&views), |found| found.outcome(&[threshold]));
+        assert_eq!(came, Came::NotComparable, "{name}");
+    }
+}
+
+#[test]
 fn a_threshold_is_met_by_what_is_surely_worse_by_more() {
     let of = |percent: i64, share: f64, statistic: &str| {
         let statistic: Statistic = statistic.parse().unwrap();
