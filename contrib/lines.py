@@ -118,7 +118,7 @@ def count(root):
     table = collections.defaultdict(collections.Counter)
     for path, text in texts.items():
         parts = path.parts
-        row = table["/".join(parts[: 2 if parts[0] == "crates" else 1])]
+        row = table["/".join(parts[: 2 if len(parts) > 2 and parts[1] != "src" else 1])]
         is_test = parts[0] == "fuzz" or bool({"tests", "benches", "examples"} & set(parts))
         is_test |= path.name == "tests.rs" or path in declared
         if path.suffix in CODE:

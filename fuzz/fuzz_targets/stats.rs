@@ -5,7 +5,7 @@
 //! distances are compared with a list, where that does not take too long.
 #![no_main]
 
-#[path = "../../crates/trace/tests/stats/oracle.rs"]
+#[path = "../../emulation/trace/tests/stats/oracle.rs"]
 mod oracle;
 
 use libfuzzer_sys::{

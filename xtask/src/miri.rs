@@ -3,7 +3,7 @@
 //! Miri runs a test some thousand times slower, and sees every read out of bounds, every use of a
 //! pointer that it was not made for, and every leak. So it gets few cases of few tests, chosen to
 //! go through each unsafe block. It knows no system calls: what maps memory or runs another program
-//! is not for it, which leaves `crates/sys` and `capture` out.
+//! is not for it, which leaves `core/sys` and `capture` out.
 
 use std::process::Command;
 

@@ -182,7 +182,7 @@ mod tests {
         for part in PARTS.iter() {
             let folder = part.package.strip_prefix("pagelab-").unwrap();
             for file in &part.files {
-                assert!(file.starts_with(&format!("crates/{folder}/src/")), "{file}");
+                assert!(file.starts_with(&format!("core/{folder}/src/")), "{file}");
             }
             let first = part.files[0].trim_end_matches("/**/*.rs");
             assert!(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(first).exists());
@@ -193,7 +193,7 @@ mod tests {
     fn mistakes_are_made_in_the_files_of_the_part_and_its_tests_run_in_a_room() {
         let command = command(&PARTS[0], None, Path::new("out")).unwrap();
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        assert!(words.windows(2).any(|pair| pair == ["--file", "crates/bench/src/meter.rs"]));
+        assert!(words.windows(2).any(|pair| pair == ["--file", "core/bench/src/meter.rs"]));
         assert!(words.ends_with(&["--lib", "--", "meter::", "partial::"].map(Into::into)));
         let runner =
             command.get_envs().find(|(name, _)| name.to_string_lossy().ends_with("RUNNER"));

@@ -10,7 +10,7 @@ fn settings_stay_until_no_kernel_has_the_module() {
         fs::create_dir_all(&folder).unwrap();
         folder.join("pagelab.ko.xz")
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmod/dkms/without-nodes");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../memtype/kmod/dkms/without-nodes");
     let run = |words: &[&str]| {
         let status = Command::new("sh").arg(&script).args(words).env("DESTDIR", &root).status();
         assert!(status.unwrap().success(), "{words:?}");

@@ -6,7 +6,7 @@ use std::{env, fs, path::Path, process::Command};
 
 #[test]
 fn the_c_header_has_the_layout_of_the_golden_file() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmod");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../memtype/kmod");
     let program = env::temp_dir().join(format!("pagelab-layout-{}", std::process::id()));
     let mut compile = Command::new("cc");
     compile.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);

@@ -28,7 +28,7 @@ use self::{headers::Headers, toolchain::Toolchain};
 use crate::shell::{find, run};
 
 /// Where the sources are, from the repository's root.
-const SOURCES: &str = "kmod";
+const SOURCES: &str = "memtype/kmod";
 const MODULE: &str = "pagelab.ko";
 
 /// Variables of the kernel's build. The first two are about type information for BPF, which needs
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn sources_are_what_make_reads_and_nothing_that_it_wrote() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmod");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../memtype/kmod");
         let sources = sources(&folder).unwrap();
         let has = |name: &str| sources.iter().any(|(path, _)| path == Path::new(name));
         assert!(["Kbuild", "compat.h", "uapi/pagelab.h"].into_iter().all(has));
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn every_file_that_kbuild_names_is_there() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmod");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../memtype/kmod");
         let kbuild = fs::read_to_string(folder.join("Kbuild")).unwrap();
         let objects = kbuild.lines().find_map(|line| line.strip_prefix("pagelab-y := ")).unwrap();
         for object in objects.split_whitespace() {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn version_conditions_are_in_one_file() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kmod");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../memtype/kmod");
         for (name, contents) in sources(&folder).unwrap() {
             let text = String::from_utf8(contents).unwrap();
             let versions = text.contains("LINUX_VERSION_CODE");

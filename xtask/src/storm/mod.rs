@@ -6,7 +6,7 @@
 //! machine takes to come to a moment is not, so a seed repeats a storm nearly, not exactly.
 //!
 //! It is not a test of what is measured, nor of kills inside one system call of ours: for those the
-//! tests of `crates/sys` stop in every step.
+//! tests of `core/sys` stop in every step.
 
 mod clock;
 mod commands;

@@ -11,14 +11,14 @@ const LANGUAGES: &[&str] = &["rs", "c", "h", "S", "py", "sh"];
 
 /// Where unsafe code may be allowed, file by file, with the reason on its first line.
 const UNSAFE_ROOMS: &[&str] = &[
-    "crates/sys/",
-    "crates/interpose/",
-    "crates/trace/src/decode.rs",
-    "crates/emu/src/raw/",
-    "heat/",
-    "preload/",
-    "segment/",
-    "capture/",
+    "core/sys/",
+    "core/interpose/",
+    "emulation/trace/src/decode.rs",
+    "emulation/emu/src/raw/",
+    "tiering/heat/",
+    "program/preload/",
+    "segment/library/",
+    "emulation/capture/",
 ];
 
 /// Words that mean «not finished». Written in two halves, so that this file is.
@@ -84,7 +84,7 @@ pub(crate) fn unsafe_rooms(tree: &Tree) -> Vec<Problem> {
         }
         for (number, line) in numbered(text) {
             if line.contains(lint) && !line.trim_start().starts_with("//") {
-                let cure = "move it to crates/sys behind a safe function";
+                let cure = "move it to core/sys behind a safe function";
                 problems.push(Problem::new(file, number, "allows unsafe code", cure));
             }
         }

@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn packages_are_read_from_cargo_metadata() {
         let metadata = r#"{"workspace_root":"/w","packages":[{"name":"pagelab-report",
-            "manifest_path":"/w/crates/report/Cargo.toml","dependencies":[
-            {"name":"pagelab-record","path":"/w/crates/record"},{"name":"serde"}]}]}"#;
+            "manifest_path":"/w/core/report/Cargo.toml","dependencies":[
+            {"name":"pagelab-record","path":"/w/core/record"},{"name":"serde"}]}]}"#;
         let expected = Package {
             name: "report".into(),
-            manifest: "crates/report/Cargo.toml".into(),
+            manifest: "core/report/Cargo.toml".into(),
             imports: vec!["record".into()],
         };
         assert_eq!(packages(metadata, "").unwrap(), [expected]);

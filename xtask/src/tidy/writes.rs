@@ -12,18 +12,21 @@ use super::{
 
 /// What may write files otherwise, and what it writes.
 const OTHERS: &[(&str, &str)] = &[
-    ("capture/src/named.rs", "the files of options of QEMU's plugin, which knows no crate of ours"),
-    ("crates/live/src/large.rs", "a file of debugfs"),
-    ("crates/live/src/source/page_idle.rs", "a file of sysfs"),
-    ("crates/sys/src/counts/counters.rs", "a file below /proc/sys"),
-    ("crates/sys/src/files/", "files that a user or a case names"),
-    ("crates/sys/src/knobs/", "settings below /sys and /proc, and its own folder in /run"),
-    ("crates/sys/src/machine/topology/tree.rs", "the machine that a test invents"),
-    ("crates/sys/src/memory/accessed.rs", "a file below /proc"),
-    ("crates/sys/src/memory/written.rs", "a file below /proc"),
-    ("crates/sys/src/memtype/", "the module's device"),
-    ("crates/sys/src/process/child.rs", "a file below /proc"),
-    ("crates/sys/src/vm/", "the root of a test machine"),
+    (
+        "emulation/capture/src/named.rs",
+        "the files of options of QEMU's plugin, which imports no writer",
+    ),
+    ("tiering/live/src/large.rs", "a file of debugfs"),
+    ("tiering/live/src/source/page_idle.rs", "a file of sysfs"),
+    ("core/sys/src/counts/counters.rs", "a file below /proc/sys"),
+    ("core/sys/src/files/", "files that a user or a case names"),
+    ("core/sys/src/knobs/", "settings below /sys and /proc, and its own folder in /run"),
+    ("core/sys/src/machine/topology/tree.rs", "the machine that a test invents"),
+    ("core/sys/src/memory/accessed.rs", "a file below /proc"),
+    ("core/sys/src/memory/written.rs", "a file below /proc"),
+    ("core/sys/src/memtype/", "the module's device"),
+    ("core/sys/src/process/child.rs", "a file below /proc"),
+    ("core/sys/src/vm/", "the root of a test machine"),
     ("crates/workloads/src/fault/path/guest.rs", "the root of a test machine"),
 ];
 
@@ -95,9 +98,9 @@ mod tests {
         let text = "use std::fs::{self, File};\nfn a() {\n    File::create(path);\n    \
                     std::fs::write(p, b);\n    let read = File::open(path);\n    // fs::write\n}\n\
                     #[cfg(test)]\nmod tests {\n fn b() { fs::write(a, b) } }\n";
-        assert_eq!(found("crates/pagelab/src/a.rs", text), [3, 4]);
-        assert_eq!(found("crates/live/src/a.rs", "use std::fs::OpenOptions;\n"), [1]);
-        for file in ["crates/sys/src/files/a.rs", "xtask/src/a.rs", "crates/report/tests/a.rs"] {
+        assert_eq!(found("pagelab/src/a.rs", text), [3, 4]);
+        assert_eq!(found("tiering/live/src/a.rs", "use std::fs::OpenOptions;\n"), [1]);
+        for file in ["core/sys/src/files/a.rs", "xtask/src/a.rs", "core/report/tests/a.rs"] {
             assert_eq!(found(file, text), [0; 0], "{file}");
         }
     }

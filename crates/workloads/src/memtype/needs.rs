@@ -97,7 +97,7 @@ pub(super) fn of_space(space: &Space) -> Vec<Needed> {
 
 /// Why the nodes for older programs do not have so much, and what to do.
 fn lack_of_node(space: &Space) -> Option<(String, String)> {
-    let load = "load the module without legacy=0: sudo insmod kmod/pagelab.ko size_mb=16";
+    let load = "load the module without legacy=0: sudo insmod memtype/kmod/pagelab.ko size_mb=16";
     match LegacyNode::open(space.memory_type) {
         Err(error) => Some((error.to_string(), load.to_owned())),
         Ok(node) if node.bytes() < space.bytes => {

@@ -1,8 +1,8 @@
 //! The conversation with the module, written a second time.
 //!
-//! The one idea: the numbers and places of `kmod/uapi/pagelab.h` stand here once more, independent
-//! of the tool's own client, so that a mistake in one of them does not hide in the other. Every
-//! field can be wrong on purpose.
+//! The one idea: the numbers and places of `memtype/kmod/uapi/pagelab.h` stand here once more,
+//! independent of the tool's own client, so that a mistake in one of them does not hide in the
+//! other. Every field can be wrong on purpose.
 
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node};
@@ -203,7 +203,7 @@ mod tests {
     /// The golden layout is what the C compiler makes of the header.
     #[test]
     fn numbers_and_places_are_those_of_the_header() {
-        let golden = include_str!("../../../../kmod/uapi/layout.txt");
+        let golden = include_str!("../../../../memtype/kmod/uapi/layout.txt");
         for (name, number) in [
             ("VERSION", VERSION),
             ("INFO", INFO),

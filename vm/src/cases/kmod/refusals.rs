@@ -1,4 +1,4 @@
-//! Every wrong argument and its errno, as `kmod/uapi/pagelab.h` names it.
+//! Every wrong argument and its errno, as `memtype/kmod/uapi/pagelab.h` names it.
 //!
 //! The one idea: each row changes one thing in an argument that is right, so that nothing else can
 //! be the reason. What is right is asked for too, at the end of each group.

@@ -40,10 +40,10 @@ fn a_file_that_no_module_names_is_found() {
 fn unsafe_is_allowed_in_its_rooms_only() {
     let text = format!("//! Pages.\n#![expect({}, reason = \"\")]\n", concat!("unsafe", "_code"));
     assert_eq!(lines_of(&unsafe_rooms(&rust(&text))), [2]);
-    for room in ["crates/sys/src/map.rs", "crates/trace/src/decode.rs"] {
+    for room in ["core/sys/src/map.rs", "emulation/trace/src/decode.rs"] {
         assert_eq!(unsafe_rooms(&Tree::of(&[(room, &text)])), []);
     }
-    assert_eq!(unsafe_rooms(&Tree::of(&[("crates/trace/src/lib.rs", &text)])).len(), 1);
+    assert_eq!(unsafe_rooms(&Tree::of(&[("emulation/trace/src/lib.rs", &text)])).len(), 1);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn lines_are_counted_in_characters() {
 
 #[test]
 fn what_others_wrote_is_theirs() {
-    let tree = Tree::of(&[("crates/report/vendor/a.c", &"x".repeat(1000))]);
+    let tree = Tree::of(&[("core/report/vendor/a.c", &"x".repeat(1000))]);
     assert_eq!(long_lines(&tree), []);
 }
 
