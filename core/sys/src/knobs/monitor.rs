@@ -154,10 +154,15 @@ pub(super) fn remove(tree: &Tree, end: u64, stat: bool) -> Result<Outcome, KnobE
                 let why = "another monitor is on".to_owned();
                 return Ok(Outcome::NotOurs { why });
             }
-            if is_running {
-                put(at(STATE), "off")?;
-            }
-            put(at(COUNT), "0")?;
+            // In each attempt: a case that dies with its run may still turn it on meanwhile, and
+            // the kernel removes none that is on.
+            again(ATTEMPTS, WAIT, is_busy, |_| {
+                if holds(STATE).is_some_and(|state| state == "on") {
+                    write(&at(STATE), "off")?;
+                }
+                write(&at(COUNT), "0")
+            })
+            .map_err(KnobError::of("write", &at(COUNT)))?;
             Outcome::Removed
         }
         Some(count) => {
