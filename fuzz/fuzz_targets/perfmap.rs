@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pagelab_advisor::explain::jit::PerfMap;
+use pagelab_program::explain::jit::PerfMap;
 use pagelab_fuzz::sow;
 
 fuzz_target!(init: sow([SEED.to_vec()]), |input: &[u8]| {

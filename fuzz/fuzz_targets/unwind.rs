@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pagelab_advisor::explain::{
+use pagelab_program::explain::{
     frame::Frame,
     unwind::{Tables, Unwinder},
 };

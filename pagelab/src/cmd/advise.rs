@@ -5,12 +5,12 @@
 //! the fastest, until the time that was asked for is spent. The answer is the report's.
 
 use clap::{Args, value_parser};
-use pagelab_advisor::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
 use pagelab_bench::{
     asked::Seconds,
     plan::{Plan, Planned},
     runner::{Came, Runner},
 };
+use pagelab_program::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
 use pagelab_record::{
     Asked,
     units::{parse_bytes, whole},

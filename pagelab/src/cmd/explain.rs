@@ -13,13 +13,13 @@ use std::{
 };
 
 use clap::{Args, ValueEnum, value_parser};
-use pagelab_advisor::explain::{
+use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runner};
+use pagelab_program::explain::{
     WORKLOAD, prices,
     record::record,
     watch::{Blocked, Subject, Watched, Wish, watch},
 };
-use pagelab_advisor::settings::Settings;
-use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runner};
+use pagelab_program::settings::Settings;
 use pagelab_record::{
     Outcome, Record,
     vocabulary::{knob::HELD_BY, workload::CHASE},

@@ -7,11 +7,11 @@ use std::{
 };
 
 use clap::Args;
-use pagelab_advisor::explain;
 use pagelab_bench::{
     measure::Method,
     plan::{self, Plan},
 };
+use pagelab_program::explain;
 use pagelab_record::{Arm, Asked, Case, Record, RunHeader, journal::JournalError};
 use pagelab_sys::{machine::environment, time::ClockChoice};
 

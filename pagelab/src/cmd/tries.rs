@@ -22,15 +22,15 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use pagelab_advisor::ladder::{
+use pagelab_bench::{
+    asked::{Seconds, Share, Whole, ppm, share},
+    plan::Plan,
+};
+use pagelab_program::ladder::{
     load::{Load, Ready, Score},
     once::Around,
     program::Program,
     rungs::{Ground, Offer},
-};
-use pagelab_bench::{
-    asked::{Seconds, Share, Whole, ppm, share},
-    plan::Plan,
 };
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
 use pagelab_report::BuildLimit;

@@ -16,7 +16,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("live", &["tier", "sys"]),
     ("bench", &["record", "sys"]),
     ("workloads", &["record", "initrd", "trace", "sys", "emu", "tier", "bench"]),
-    ("advisor", &["bench", "workloads", "record", "sys"]),
+    ("program", &["bench", "workloads", "record", "sys"]),
     ("report", &["record"]),
     ("cli", &["record", "sys", "bench", "report"]),
     (
@@ -30,7 +30,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "live",
             "bench",
             "workloads",
-            "advisor",
+            "program",
             "report",
             "cli",
         ],
@@ -41,7 +41,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("capture", &["trace", "sys"]),
     (
         "fuzz",
-        &["record", "trace", "tier", "sys", "live", "bench", "workloads", "advisor", "report"],
+        &["record", "trace", "tier", "sys", "live", "bench", "workloads", "program", "report"],
     ),
     ("python", &["record", "trace", "sys", "bench", "workloads", "report"]),
     ("vm", &["record", "sys"]),

@@ -7,7 +7,7 @@ use std::fs;
 
 use anyhow::Context;
 use clap::Args;
-use pagelab_advisor::ladder::maps;
+use pagelab_program::ladder::maps;
 use pagelab_record::units::display_bytes;
 use pagelab_sys::process::{
     CounterPage,

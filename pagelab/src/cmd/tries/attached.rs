@@ -3,11 +3,11 @@
 use std::fs::File;
 
 use anyhow::Context;
-use pagelab_advisor::ladder::{
+use pagelab_bench::plan::Plan;
+use pagelab_program::ladder::{
     attached::{Attached, Lost, Step},
     rungs,
 };
-use pagelab_bench::plan::Plan;
 use pagelab_record::{Asked, asked, units::display_bytes};
 use pagelab_sys::process::{catch_interrupts, tree};
 

@@ -1,7 +1,7 @@
 //! The rungs that somebody asked for.
 
 use anyhow::Context;
-use pagelab_advisor::ladder::{
+use pagelab_program::ladder::{
     program::Program,
     rungs::{Ground, Offer},
 };

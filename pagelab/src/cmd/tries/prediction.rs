@@ -7,12 +7,12 @@
 
 use std::{rc::Rc, time::Duration};
 
-use pagelab_advisor::{
+use pagelab_bench::plan::Planned;
+use pagelab_program::{
     explain::{self, prices},
     fit,
     ladder::climb::{Climb, Ended},
 };
-use pagelab_bench::plan::Planned;
 use pagelab_record::{Asked, Outcome, Record, units::display_ns};
 use pagelab_sys::{knobs::Knobs, time::ClockChoice};
 

@@ -3,7 +3,7 @@
 //! The verdict is the report's. Two lines look ahead: how long it will take, before the rounds, and
 //! the best so far, after each round of the screen.
 
-use pagelab_advisor::ladder::climb::{Estimate, Step};
+use pagelab_program::ladder::climb::{Estimate, Step};
 use pagelab_record::{Outcome, units::display_ns, verdict::Ratio};
 
 use crate::output;

@@ -6,7 +6,7 @@
 use std::{fs::File, rc::Rc, time::Duration};
 
 use anyhow::Context;
-use pagelab_advisor::ladder::{
+use pagelab_program::ladder::{
     climb::{Climb, Ended, Step},
     once::Around,
     streams::Streams,

@@ -8,7 +8,7 @@
 
 use std::{collections::HashSet, ops::Range};
 
-use pagelab_advisor::explain::kind::Place;
+use pagelab_program::explain::kind::Place;
 use pagelab_sys::machine::proc;
 
 use crate::capture::BASE;

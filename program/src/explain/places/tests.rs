@@ -57,7 +57,7 @@ fn this_process_knows_where_its_code_is() {
     let code = this_process_knows_where_its_code_is as *const () as usize as u64;
     let area = places.at(std::process::id(), code, 1).unwrap();
     assert_eq!(area.place, Place::PrivateFile);
-    assert!(area.name.contains("pagelab_advisor"), "{}", area.name);
+    assert!(area.name.contains("pagelab_program"), "{}", area.name);
 }
 
 #[test]

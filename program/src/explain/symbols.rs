@@ -205,7 +205,7 @@ mod tests {
         let frame = Frame { file: Rc::clone(&area.name), at };
         let name = Symbols::default().name(&frame);
         assert!(
-            name.starts_with("pagelab_advisor::explain::symbols::Functions::read+0x0"),
+            name.starts_with("pagelab_program::explain::symbols::Functions::read+0x0"),
             "{name}"
         );
     }
