@@ -466,7 +466,8 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let mallocs = |table: &&pagelab_record::Table| table.name == "density/anonymous/malloc";
     let density = seen.tables.iter().find(mallocs).unwrap();
     let huge = density.rows.iter().find(|row| row[0] == 2 << 20).unwrap();
-    assert!(huge[2] >= 28 * 512, "{huge:?}");
+    // What had been touched when somebody looked, all or not, is dense but for its ends.
+    assert!(huge[1] > 0 && huge[2] >= (huge[1] - 2) * 512, "{huge:?}");
     ended.shows(&["What explain predicted, and what was measured", "malloc-thp"]);
     // The rounds are those of nobody who is watched.
     assert_eq!(values(&rungs(&lab, "run")[tried::PLAIN], tried::ELAPSED).len(), 2);
