@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pagelab_program::explain::jit::PerfMap;
 use pagelab_fuzz::sow;
+use pagelab_program::explain::jit::PerfMap;
 
 fuzz_target!(init: sow([SEED.to_vec()]), |input: &[u8]| {
     let map = PerfMap::parse(input.to_vec());

@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pagelab_fuzz::sow;
 use pagelab_program::explain::{
     frame::Frame,
     unwind::{Tables, Unwinder},
 };
-use pagelab_fuzz::sow;
 use pagelab_sys::counts::perf::Stack;
 
 /// Where `.eh_frame` and `.eh_frame_hdr` lie.
