@@ -467,7 +467,12 @@ fn units() -> Record {
         unit(1, "", [0, 0, 40 * mib, 1, 9000, 9000, 20, 5 * mib, 7, 0, 1]),
         unit(2, "part+0x8 (prog)", [9, 2, 64 * mib, 6, 900, 900, 192, 380 * mib, -9, 0, 0]),
     ];
-    let counters = [(tried::ELSEWHERE, 1200), (tried::UNLOGGED, 3), (tried::EXTRA_BOUND, 0)];
+    let counters = [
+        (tried::ELSEWHERE, 1200),
+        (tried::UNKNOWN, 770),
+        (tried::UNLOGGED, 3),
+        (tried::EXTRA_BOUND, 0),
+    ];
     let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
     let mut record = record(&came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0));
     record.workload = UNITS.into();

@@ -43,6 +43,8 @@ struct Unit {
 pub(crate) struct Fitted {
     units: Vec<Unit>,
     elsewhere: u64,
+    /// Faults of which nobody saw whether they were first touches.
+    unknown: u64,
     unlogged: u64,
     bound: Option<u64>,
     /// Why the chosen have no time of their own, where that is so.
@@ -154,6 +156,7 @@ impl Fitted {
         Some(Self {
             units: units.collect(),
             elsewhere: counter(tried::ELSEWHERE).unwrap_or(0),
+            unknown: counter(tried::UNKNOWN).unwrap_or(0),
             unlogged: counter(tried::UNLOGGED).unwrap_or(0),
             bound: counter(tried::EXTRA_BOUND),
             beside: Beside::of(&tried, fit).filter(|_| why.is_none()),
@@ -187,6 +190,7 @@ impl Fitted {
             "beside": beside,
             "extra_bytes_bound": self.bound,
             "faults_elsewhere": self.elsewhere,
+            "faults_unknown": self.unknown,
             "unlogged_entries": self.unlogged,
             "units": self.units.iter().map(Unit::value).collect::<Vec<_>>(),
         })
@@ -227,6 +231,15 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         blocks.push(Block::Table(table(&fitted.units)));
         blocks.push(Block::Text(legend(&fitted)));
     }
+    if fitted.misses_some() {
+        let unknown = group_thousands(fitted.unknown as f64);
+        let text = format!(
+            "of {unknown} faults nobody saw whether they were first touches, so mappings may gain \
+             more than is said, or be missing"
+        );
+        let cure = "run as root, or with CAP_PERFMON and tracefs mounted readable";
+        blocks.push(Block::Note(Note::warn("faults", text, cure)));
+    }
     if fitted.unlogged > 0 {
         let lost = group_thousands(fitted.unlogged as f64);
         let text =
@@ -234,6 +247,14 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         blocks.push(Block::Note(Note::warn("log", text, "")));
     }
     blocks
+}
+
+impl Fitted {
+    /// Whether a mapping that counts may be among the faults that nobody knows.
+    fn misses_some(&self) -> bool {
+        let known: u64 = self.units.iter().map(|unit| unit.faults).sum();
+        self.unknown * 100 > known + self.elsewhere
+    }
 }
 
 /// What malloc's tunable would bring and is not worth it.
