@@ -7,6 +7,7 @@
 
 use std::{fs::File, io, rc::Rc};
 
+use pagelab_record::LeftOut;
 use pagelab_sys::{
     SysError,
     knobs::{MemoryGroup, Obtained, OwnMonitor, SwapSpace},
@@ -96,6 +97,8 @@ pub struct Inputs {
     pub facts: Value,
     /// CPU time that its parent's changes to the machine's settings took.
     pub spent_ns: u64,
+    /// The arms that cannot run here.
+    pub left_out: Vec<LeftOut>,
     belongings: Vec<Obtained>,
 }
 
@@ -109,7 +112,8 @@ impl Inputs {
         let Handed { pulse, files, facts, belongings, spent_ns } = handed;
         let pulse = Pulse::of(take(pulse)?).map_err(|error| error.to_string())?;
         let files: Result<Vec<File>, String> = files.into_iter().map(take).collect();
-        Ok(Self { pulse: Rc::new(pulse), files: files?, facts, spent_ns, belongings })
+        let pulse = Rc::new(pulse);
+        Ok(Self { pulse, files: files?, facts, spent_ns, left_out: Vec::new(), belongings })
     }
 
     /// What was made, in the process that made it; nobody watches.
@@ -129,9 +133,14 @@ impl Inputs {
     /// # Errors
     /// When there is no memory for a page.
     pub fn none() -> Result<Self, SysError> {
-        let (files, belongings) = (Vec::new(), Vec::new());
+        let (files, belongings, left_out) = (Vec::new(), Vec::new(), Vec::new());
         let (pulse, facts) = (Rc::new(Pulse::new()?), Value::Null);
-        Ok(Self { pulse, files, facts, spent_ns: 0, belongings })
+        Ok(Self { pulse, files, facts, spent_ns: 0, left_out, belongings })
+    }
+
+    /// Whether an arm can run here.
+    pub fn has(&self, arm: &str) -> bool {
+        self.left_out.iter().all(|left_out| left_out.arm != arm)
     }
 
     /// The swap space that was made for this case.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagelab_record::{
-    Claim, Data, LeftOut, Measured, Series, Signed, Table, Unit, latency, schema,
+    Claim, Data, Measured, Series, Signed, Table, Unit, latency, schema,
     vocabulary::{Said, series::PLANTED},
 };
 use pagelab_sys::{
@@ -215,7 +215,6 @@ struct Draft {
     latest: BTreeMap<String, u64>,
     tables: Vec<Table>,
     warnings: Vec<String>,
-    left_out: Vec<LeftOut>,
 }
 
 impl Witness {
@@ -268,11 +267,6 @@ impl Witness {
         self.draft.warnings.push(warning);
     }
 
-    /// Says that an arm cannot run here, and what it lacks.
-    pub fn leave_out(&mut self, left_out: LeftOut) {
-        self.draft.left_out.push(left_out);
-    }
-
     /// The claims of the repetition so far.
     pub fn drafted(&self) -> &[Claim] {
         &self.draft.claims
@@ -314,11 +308,6 @@ impl Witness {
                 self.kept.warnings.push(warning);
             }
         }
-        for left_out in draft.left_out {
-            if !self.kept.left_out.contains(&left_out) {
-                self.kept.left_out.push(left_out);
-            }
-        }
     }
 
     /// The case as this process saw it, and the counters that do not add up over processes.
@@ -329,7 +318,7 @@ impl Witness {
             counters: self.kept.counters,
             witness: self.kept.claims,
             warnings: self.kept.warnings,
-            left_out: self.kept.left_out,
+            left_out: Vec::new(),
         };
         (measured, self.kept.latest)
     }

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use pagelab_bench::{Error, Inputs, Meter, Trial, Witness};
-use pagelab_record::{
-    LeftOut,
-    vocabulary::{
-        Check, arm_counter,
-        counter::FAULTS_PER_REPETITION,
-        series::{CLEAR, CONTROL},
-    },
+use pagelab_record::vocabulary::{
+    Check, arm_counter,
+    counter::FAULTS_PER_REPETITION,
+    series::{CLEAR, CONTROL},
 };
 use pagelab_sys::{
     Area,
@@ -41,7 +38,6 @@ pub(super) struct Held {
     helper_cpu: Option<usize>,
     scanner: Scanner,
     watch: Watch,
-    left_out: Vec<LeftOut>,
     segment: Option<Segment>,
     latest: Latest,
 }
@@ -71,13 +67,7 @@ struct Latest {
 }
 
 impl Held {
-    /// An arm; the record says with it what was left out.
-    pub(super) fn new(
-        asked: &Asked,
-        arm: Arm,
-        left_out: Vec<LeftOut>,
-        inputs: &Inputs,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(asked: &Asked, arm: Arm, inputs: &Inputs) -> Result<Self, Error> {
         let place = asked.place(arm);
         Ok(Self {
             arm,
@@ -89,7 +79,6 @@ impl Held {
             helper_cpu: asked.cpus.of_workers(2)[1],
             scanner: Scanner::open()?,
             watch: Watch::new(),
-            left_out,
             segment: None,
             latest: Latest::default(),
         })
@@ -205,7 +194,6 @@ impl Trial for Held {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         let Latest { is_first, populate, beside, touch, control, not_zero, found } = self.latest;
         let leaves: u64 = self.place.counts().iter().sum();
         let is_ahead = self.zeroing == Zeroing::Ahead;

@@ -2,10 +2,7 @@
 //! gives it back, so that the next one faults again and the kernel clears.
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::{
-    LeftOut,
-    vocabulary::{Check, arm_counter, counter::FAULTS_PER_REPETITION},
-};
+use pagelab_record::vocabulary::{Check, arm_counter, counter::FAULTS_PER_REPETITION};
 use pagelab_sys::{loops::Stride, memtype::Segment};
 
 use super::{
@@ -25,7 +22,6 @@ pub(super) struct Module {
     lie: Lie,
     segment: Option<Segment>,
     watch: Watch,
-    left_out: Vec<LeftOut>,
     latest: Latest,
 }
 
@@ -39,15 +35,13 @@ struct Latest {
 }
 
 impl Module {
-    /// An arm; the record says with it what was left out.
-    pub(super) fn new(asked: &Asked, arm: Arm, left_out: Vec<LeftOut>) -> Self {
+    pub(super) fn new(asked: &Asked, arm: Arm) -> Self {
         Self {
             arm,
             place: asked.place(arm),
             lie: asked.lie,
             segment: None,
             watch: Watch::new(),
-            left_out,
             latest: Latest::default(),
         }
     }
@@ -103,7 +97,6 @@ impl Trial for Module {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         let Latest { touch, again, not_zero, frames } = self.latest;
         let leaves: u64 = self.place.counts().iter().sum();
         witness.expect(Check::FaultsOfSegmentRound, leaves, touch.minor);

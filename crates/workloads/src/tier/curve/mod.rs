@@ -17,7 +17,7 @@ use pagelab_bench::{
     Witness, words,
 };
 use pagelab_record::{
-    Case, LeftOut,
+    Case,
     vocabulary::{Check, counter::PAGES, series::SCORE},
 };
 use pagelab_sys::{
@@ -146,11 +146,6 @@ impl Asked {
         }
         draws
     }
-
-    /// What a placement lacks here.
-    fn lacks(share: Share) -> Option<Node> {
-        Some(Node::Far).filter(|far| share != Share::S0 && !far.check())
-    }
 }
 
 impl Experiment for Asked {
@@ -158,16 +153,13 @@ impl Experiment for Asked {
         let mut needs = vec![needs::Memory(self.footprint()).needed()];
         needs.extend(self.drawn.cpus.needs());
         needs.extend(still());
-        // The first arm is what the others stand beside.
-        if self.shares.first().is_some_and(|share| *share != Share::S0) {
-            needs.push(Node::Far.needed());
-        }
+        needs.extend(self.of_arms().into_iter().take(1).flat_map(|(_, needs)| needs));
         needs
     }
 
-    fn wishes(&self) -> Vec<Needed> {
-        let more = self.shares.iter().skip(1).any(|share| *share != Share::S0);
-        if more { vec![Node::Far.needed()] } else { Vec::new() }
+    fn of_arms(&self) -> Vec<(&'static str, Vec<Needed>)> {
+        let needs = |share| if share == Share::S0 { Vec::new() } else { vec![Node::Far.needed()] };
+        self.shares.iter().map(|share| (share.name(), needs(*share))).collect()
     }
 
     fn footprint(&self) -> u64 {
@@ -184,7 +176,7 @@ impl Experiment for Asked {
         self.rounds
     }
 
-    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let slow = far_node();
         let area =
             Area::mapped(Layout::contiguous(self.drawn.bytes()), Backing::Anonymous, 2 << 20)?;
@@ -199,27 +191,10 @@ impl Experiment for Asked {
             cpus: self.drawn.places(),
             lie: self.lie,
         });
-        let mut left_out: Vec<LeftOut> = Vec::new();
-        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for share in &self.shares {
-            match Self::lacks(*share) {
-                Some(need) => left_out.push(LeftOut {
-                    arm: share.name().to_owned(),
-                    need: need.name(),
-                    cure: need.cure(),
-                }),
-                None => trials.push(Box::new(Placement {
-                    share: *share,
-                    ground: Rc::clone(&ground),
-                    left_out: Vec::new(),
-                    found: None,
-                })),
-            }
-        }
-        if let Some(share) = self.shares.iter().find(|share| Self::lacks(**share).is_none()) {
-            trials[0] = Box::new(Placement { share: *share, ground, left_out, found: None });
-        }
-        Ok(trials)
+        let trial = |share: &Share| -> Box<dyn Trial> {
+            Box::new(Placement { share: *share, ground: Rc::clone(&ground), found: None })
+        };
+        Ok(self.shares.iter().filter(|share| inputs.has(share.name())).map(trial).collect())
     }
 }
 
@@ -240,7 +215,6 @@ struct Ground {
 struct Placement {
     share: Share,
     ground: Rc<Ground>,
-    left_out: Vec<LeftOut>,
     found: Option<Found>,
 }
 
@@ -316,7 +290,6 @@ impl Trial for Placement {
                     .to_owned(),
             );
         }
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         Ok(())
     }
 }
