@@ -8,11 +8,7 @@ use pagelab_record::vocabulary::{
     counter::FAULTS_PER_REPETITION,
     series::{CLEAR, CONTROL},
 };
-use pagelab_sys::{
-    Area,
-    loops::{Stride, bulk::Store},
-    memory::Scanner,
-};
+use pagelab_sys::{Area, loops::bulk::Store, memory::Scanner};
 
 use super::{
     asked::{Arm, Asked, Lie, Place, Zeroing},
@@ -20,10 +16,10 @@ use super::{
     paid::{Paid, Timed, Watch},
     proof::{self, Found},
 };
-use crate::fault::outcome::{Phase, phase};
-
-/// What the program stores: a word in each base page.
-const STRIDE: Stride = Stride { step: 4096, bytes: 8 };
+use crate::fault::{
+    outcome::{Phase, phase},
+    populate::EACH,
+};
 
 /// Rounds over a segment.
 #[derive(Debug)]
@@ -103,7 +99,7 @@ impl Held {
         let mut populate = Phase::default();
         let mut timed = Timed::of(&setup, clock);
         if self.zeroing == Zeroing::Ahead {
-            populate = phase(clock, &mut || segment.area.touch(0, self.place.bytes, STRIDE));
+            populate = phase(clock, &mut || segment.area.touch(0, self.place.bytes, EACH));
             timed = timed.and(Timed::of(&populate, clock));
         }
         self.segment = Some(segment);
@@ -159,14 +155,14 @@ impl Trial for Held {
             latest.not_zero = proof::not_zero(&area);
         }
         // The loop's code and stack are there, and so is the first call of a phase.
-        phase(clock, &mut || area.touch(0, 0, STRIDE));
-        latest.touch = phase(clock, &mut || area.touch(0, bytes, STRIDE));
+        phase(clock, &mut || area.touch(0, 0, EACH));
+        latest.touch = phase(clock, &mut || area.touch(0, bytes, EACH));
         if latest.is_first {
             latest.not_zero = proof::not_zero(&area);
         }
         latest.found = Found::of(&self.scanner.scan(&area)?, &area.ranges(), &self.place)?;
         let clear = phase(clock, &mut || area.clear(0, bytes, store));
-        let control = phase(clock, &mut || area.touch(0, bytes, STRIDE));
+        let control = phase(clock, &mut || area.touch(0, bytes, EACH));
         latest.control = control.minor;
         proof::mark(&area);
         let release = phase(clock, &mut || {

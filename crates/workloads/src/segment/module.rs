@@ -3,16 +3,17 @@
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::vocabulary::{Check, arm_counter, counter::FAULTS_PER_REPETITION};
-use pagelab_sys::{loops::Stride, memtype::Segment};
+use pagelab_sys::memtype::Segment;
 
 use super::{
     asked::{Arm, Asked, Lie, Place},
     paid::{Paid, Timed, Watch},
     proof::{self, Frames},
 };
-use crate::fault::outcome::{Phase, phase, try_phase};
-
-const STRIDE: Stride = Stride { step: 4096, bytes: 8 };
+use crate::fault::{
+    outcome::{Phase, phase, try_phase},
+    populate::EACH,
+};
 
 /// Rounds over a segment of the module.
 #[derive(Debug)]
@@ -73,10 +74,10 @@ impl Trial for Module {
         let mut area = place.reserve()?;
         area.open()?;
         let map = try_phase(clock, || area.map(false))?;
-        phase(clock, &mut || area.touch(0, 0, STRIDE));
-        latest.touch = phase(clock, &mut || area.touch(0, bytes, STRIDE));
+        phase(clock, &mut || area.touch(0, 0, EACH));
+        latest.touch = phase(clock, &mut || area.touch(0, bytes, EACH));
         latest.not_zero = proof::not_zero(&area);
-        latest.again = phase(clock, &mut || area.touch(0, bytes, STRIDE)).minor;
+        latest.again = phase(clock, &mut || area.touch(0, bytes, EACH)).minor;
         latest.frames = Frames::of(segment, &area.ranges(), &place)?;
         proof::mark(&area);
         let mut forgotten = Ok(());
