@@ -22,24 +22,16 @@ use pagelab_record::{
 };
 use pagelab_sys::{
     Area,
-    loops::{
-        Stride,
-        draws::{DRAWERS_MAX, Draws},
-    },
+    loops::draws::{DRAWERS_MAX, Draws},
     memory::{Advice, Backing, Layout},
-    process::{
-        Pinned,
-        crew::{Barrier, threads},
-    },
-    time::Span,
 };
 
 use super::{
-    drawn::{self, Drawn},
+    drawn::{self, Drawn, Made},
     micro::still,
 };
 use crate::{
-    fault::space,
+    fault::{populate::touch_all, space},
     needs::{self, Node, far_node, near_node},
 };
 
@@ -181,7 +173,7 @@ impl Experiment for Asked {
         let area =
             Area::mapped(Layout::contiguous(self.drawn.bytes()), Backing::Anonymous, 2 << 20)?;
         area.advise(Advice::NoHugePage)?;
-        area.touch(0, area.layout().bytes(), Stride { step: 4096, bytes: 8 });
+        touch_all(&area);
         let ground = Rc::new(Ground {
             area,
             near: near_node().unwrap_or(0),
@@ -240,25 +232,12 @@ impl Trial for Placement {
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let ground = &*self.ground;
         let before = places::on_slow(&ground.area, ground.slow)?;
-        let barrier = Barrier::new(u32::try_from(ground.draws.len()).unwrap_or(1))?;
+        let Ground { area, draws, cpus, lie, .. } = ground;
         let clock = meter.clock();
-        let access = |thread: usize| -> Result<(Span, u64), Error> {
-            let pinned = ground.cpus[thread].map(Pinned::to).transpose()?;
-            let draws = ground.draws[thread];
-            let draws = if ground.lie == Lie::Fewer { draws.fewer(2) } else { draws };
-            let mut sum = 0;
-            barrier.wait();
-            let span = clock.span(|| sum = ground.area.draw(&draws));
-            drop(pinned);
-            Ok((span, sum))
-        };
-        let made = threads(ground.draws.len(), access)?;
-        let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
-        let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
-        let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
+        let Made { span, sums } = drawn::access(area, draws, cpus, *lie == Lie::Fewer, clock)?;
+        let (ns, elapsed) = (clock.elapsed_ns(span), meter.elapsed());
         meter.observe(SCORE, elapsed, 1, 0, ns);
         let after = places::on_slow(&ground.area, ground.slow)?;
-        let sums = made.into_iter().map(|(_, sum)| sum).collect();
         self.found = Some(Found { slow: [before, after], sums });
         Ok(())
     }
@@ -272,17 +251,7 @@ impl Trial for Placement {
             let claim = format!("base pages on the slow node, {share} %, {when} the accesses");
             witness.expect((Check::PlacedOnSlow, &claim), expected, found);
         }
-        let (mut wanted, mut observed, mut wrong) = (0_u64, 0_u64, 0_u64);
-        for (draws, sum) in ground.draws.iter().zip(sums) {
-            let mut words = vec![0; ground.pages as usize];
-            wanted = wanted.rotate_left(7) ^ draws.replay(&mut words);
-            observed = observed.rotate_left(7) ^ sum;
-            let at = |page: usize| ground.area.word(page * 4096 + draws.slot());
-            wrong +=
-                words.iter().enumerate().filter(|(page, word)| at(*page) != **word).count() as u64;
-        }
-        witness.expect(Check::WordsOfAccesses, 0, wrong);
-        witness.expect_digest(Check::DigestOfAccesses, wanted, observed);
+        drawn::compare(&ground.area, &ground.draws, &sums, true, witness);
         witness.set(PAGES, u64::from(ground.pages));
         if ground.slow.is_none() {
             witness.warn(
