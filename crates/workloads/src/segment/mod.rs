@@ -26,7 +26,6 @@ mod paid;
 mod proof;
 
 use pagelab_bench::{Described, Error, Experiment, Inputs, Kind, Needed, Param, Refusal, Trial};
-use pagelab_sys::process::Pinned;
 
 use self::{
     asked::{Arm, Asked, Lie, Zeroing},
@@ -38,7 +37,10 @@ pub(crate) use self::{
     asked::{Backed, Place},
     proof::{Found, Frames},
 };
-use crate::fault::{leave_unmarked, space};
+use crate::{
+    cpus::stay,
+    fault::{leave_unmarked, space},
+};
 
 const PARAMS: &[Param] = &[
     Param::arms("arms", Kind::Choice(Arm::WORDS), Arm::EVERY)
@@ -124,8 +126,7 @@ impl Experiment for Asked {
 
     fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(self.cpus.of_workers(1)[0].map(Pinned::to).transpose()?);
+        stay(self.cpus.of_workers(1)[0])?;
         let trial = |arm: &Arm| -> Result<Box<dyn Trial>, Error> {
             Ok(match arm {
                 Arm::Plain | Arm::Thp => Box::new(Kernel::new(self, *arm, inputs)?),
