@@ -6,6 +6,7 @@ use pagelab_record::{Case, LeftOut, vocabulary::arm::OURS};
 use pagelab_sys::{SysError, memtype::DeviceError};
 
 use crate::{
+    grid::unique,
     inputs::{Inputs, Supplied},
     meter::{Meter, Witness},
     need::Needed,
@@ -193,13 +194,7 @@ pub trait Experiment: fmt::Debug {
     /// What it needs for arms that are left out where the host lacks it; met like a need, where
     /// that can be done.
     fn wishes(&self) -> Vec<Needed> {
-        let mut wishes: Vec<Needed> = Vec::new();
-        for need in self.of_arms().into_iter().skip(1).flat_map(|(_, needs)| needs) {
-            if !wishes.contains(&need) {
-                wishes.push(need);
-            }
-        }
-        wishes
+        unique(self.of_arms().into_iter().skip(1).flat_map(|(_, needs)| needs))
     }
 
     /// The arms that cannot run here, each with what it lacks.
