@@ -145,25 +145,20 @@ impl Inputs {
 
     /// The swap space that was made for this case.
     pub fn swap(&self) -> Option<&SwapSpace> {
-        self.belongings.iter().find_map(|one| match one {
-            Obtained::Swap(swap) => Some(swap),
-            Obtained::Group(_) | Obtained::Monitor(_) => None,
-        })
+        self.belonging(|one| if let Obtained::Swap(swap) = one { Some(swap) } else { None })
     }
 
     /// The memory cgroup that was made for this case, in which its process runs.
     pub fn group(&self) -> Option<&MemoryGroup> {
-        self.belongings.iter().find_map(|one| match one {
-            Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) | Obtained::Monitor(_) => None,
-        })
+        self.belonging(|one| if let Obtained::Group(group) = one { Some(group) } else { None })
     }
 
     /// The monitor of DAMON that was made for this case, off until it is started.
     pub fn monitor(&self) -> Option<&OwnMonitor> {
-        self.belongings.iter().find_map(|one| match one {
-            Obtained::Monitor(monitor) => Some(monitor),
-            Obtained::Swap(_) | Obtained::Group(_) => None,
-        })
+        self.belonging(|one| if let Obtained::Monitor(one) = one { Some(one) } else { None })
+    }
+
+    fn belonging<T>(&self, is: fn(&Obtained) -> Option<&T>) -> Option<&T> {
+        self.belongings.iter().find_map(is)
     }
 }
