@@ -35,39 +35,11 @@ use crate::{
     needs::{self, Node, far_node, near_node},
 };
 
-words! {
-    /// The share of the pages on the slow node, in percent.
-    pub enum Share {
-        /// None.
-        S0 = "0",
-        /// A tenth, and so on.
-        S10 = "10",
-        /// Of a hundred.
-        S20 = "20",
-        /// Of a hundred.
-        S30 = "30",
-        /// Of a hundred.
-        S40 = "40",
-        /// Half of them.
-        S50 = "50",
-        /// Of a hundred.
-        S60 = "60",
-        /// Of a hundred.
-        S70 = "70",
-        /// Of a hundred.
-        S80 = "80",
-        /// Of a hundred.
-        S90 = "90",
-        /// All of them.
-        S100 = "100",
-    }
-}
+/// The share of the pages on the slow node, in percent.
+const SHARES: &[&str] = &["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"];
 
-impl Share {
-    /// In percent.
-    pub fn percent(self) -> u64 {
-        self.name().parse().unwrap_or(0)
-    }
+fn percent(share: &str) -> u64 {
+    share.parse().unwrap_or(0)
 }
 
 words! {
@@ -81,7 +53,7 @@ words! {
 }
 
 const PARAMS: &[Param] = &[
-    Param::arms("share", Kind::Choice(Share::WORDS), "0,10,20,30,40,50,60,70,80,90,100")
+    Param::arms("share", Kind::Choice(SHARES), "0,10,20,30,40,50,60,70,80,90,100")
         .asks(&["0,100"])
         .help("percent of the pages on the slow node"),
     Param::axis("size", Kind::Size, "64m").help("memory that is accessed"),
@@ -100,7 +72,7 @@ const PARAMS: &[Param] = &[
 /// A case, read.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    shares: Vec<Share>,
+    shares: Vec<&'static str>,
     drawn: Drawn,
     waits: bool,
     rounds: Option<u32>,
@@ -121,8 +93,9 @@ pub const CURVE: Described<Asked> = Described {
 };
 
 fn of(case: &Case) -> Asked {
+    let share = |word: &str| SHARES.iter().copied().find(|share| *share == word);
     Asked {
-        shares: case.words("share"),
+        shares: case.text("share").unwrap_or_default().split(',').filter_map(share).collect(),
         drawn: Drawn::of(case),
         waits: case.is("waits", "yes"),
         rounds: case.count("rounds").and_then(|rounds| u32::try_from(rounds).ok()),
@@ -150,8 +123,8 @@ impl Experiment for Asked {
     }
 
     fn of_arms(&self) -> Vec<(&'static str, Vec<Needed>)> {
-        let needs = |share| if share == Share::S0 { Vec::new() } else { vec![Node::Far.needed()] };
-        self.shares.iter().map(|share| (share.name(), needs(*share))).collect()
+        let needs = |share: &str| if share == "0" { Vec::new() } else { vec![Node::Far.needed()] };
+        self.shares.iter().map(|share| (*share, needs(share))).collect()
     }
 
     fn footprint(&self) -> u64 {
@@ -183,10 +156,10 @@ impl Experiment for Asked {
             cpus: self.drawn.places(),
             lie: self.lie,
         });
-        let trial = |share: &Share| -> Box<dyn Trial> {
-            Box::new(Placement { share: *share, ground: Rc::clone(&ground), found: None })
+        let trial = |share: &&'static str| -> Box<dyn Trial> {
+            Box::new(Placement { share, ground: Rc::clone(&ground), found: None })
         };
-        Ok(self.shares.iter().filter(|share| inputs.has(share.name())).map(trial).collect())
+        Ok(self.shares.iter().filter(|share| inputs.has(share)).map(trial).collect())
     }
 }
 
@@ -205,7 +178,7 @@ struct Ground {
 /// One placement.
 #[derive(Debug)]
 struct Placement {
-    share: Share,
+    share: &'static str,
     ground: Rc<Ground>,
     found: Option<Found>,
 }
@@ -220,13 +193,13 @@ struct Found {
 
 impl Trial for Placement {
     fn arm(&self) -> &'static str {
-        self.share.name()
+        self.share
     }
 
     fn reset(&mut self) -> Result<(), Error> {
         let Ground { area, near, slow, .. } = &*self.ground;
         area.fill(|| 0);
-        places::lay(area, *near, *slow, self.share.percent())
+        places::lay(area, *near, *slow, percent(self.share))
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
@@ -245,8 +218,8 @@ impl Trial for Placement {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let Found { slow, sums } = self.found.take().expect("run comes before verify");
         let ground = &*self.ground;
-        let expected = places::slow_pages(ground.pages, self.share.percent());
-        let share = self.share.name();
+        let expected = places::slow_pages(ground.pages, percent(self.share));
+        let share = self.share;
         for (when, found) in ["before", "after"].into_iter().zip(slow) {
             let claim = format!("base pages on the slow node, {share} %, {when} the accesses");
             witness.expect((Check::PlacedOnSlow, &claim), expected, found);
