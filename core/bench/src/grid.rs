@@ -179,7 +179,7 @@ pub(crate) fn too_many(cases: u128) -> String {
 
 /// Things, each where it came first. What is known is looked up by its hash, so that a hundred
 /// thousand take no longer each than ten.
-pub(crate) fn unique<T: Clone + Eq + Hash>(things: impl IntoIterator<Item = T>) -> Vec<T> {
+pub fn unique<T: Clone + Eq + Hash>(things: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut known = HashSet::new();
     things.into_iter().filter(|thing| known.insert(thing.clone())).collect()
 }

@@ -106,6 +106,20 @@ impl Space {
         Area::reserve(self.layout, self.backing, align, self.skew)
     }
 
+    /// Reserves its addresses, and maps and advises them.
+    ///
+    /// # Errors
+    /// When memory is short.
+    pub fn mapped(&self) -> Result<Area, SysError> {
+        let mut area = self.reserve()?;
+        area.open()?;
+        area.map(false)?;
+        if let Some(advice) = self.advice {
+            area.advise(advice)?;
+        }
+        Ok(area)
+    }
+
     /// One touch a page.
     pub fn once(&self) -> Stride {
         Stride { step: page_bytes(self.page), bytes: 8 }

@@ -161,14 +161,23 @@ impl Place {
         Area::reserve(Layout::contiguous(self.bytes), self.backing, align, self.skew)
     }
 
-    /// Reserves its addresses, and maps and advises them.
+    /// Reserves its addresses, and maps them.
+    ///
+    /// # Errors
+    /// When memory is short.
+    pub(crate) fn opened(&self) -> Result<Area, SysError> {
+        let mut area = self.reserve()?;
+        area.open()?;
+        area.map(false)?;
+        Ok(area)
+    }
+
+    /// The same, and what the kernel is told of it.
     ///
     /// # Errors
     /// When memory is short.
     pub(crate) fn mapped(&self) -> Result<Area, SysError> {
-        let mut area = self.reserve()?;
-        area.open()?;
-        area.map(false)?;
+        let area = self.opened()?;
         area.advise(self.advice)?;
         Ok(area)
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Needed, PageSize, Param, Read, Refusal,
-    Trial, Witness,
+    Trial, Witness, unique,
 };
 use pagelab_record::{
     Case, Table,
@@ -194,14 +194,8 @@ pub const CHASE: Described<Asked> = Described {
 
 impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
-        let mut needs = Vec::new();
         let of = |(_, asked, backing)| needs_of(asked, backing, self.footprint());
-        for need in self.arms().flat_map(of) {
-            if !needs.contains(&need) {
-                needs.push(need);
-            }
-        }
-        needs
+        unique(self.arms().flat_map(of))
     }
 
     fn footprint(&self) -> u64 {

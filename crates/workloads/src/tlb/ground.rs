@@ -110,9 +110,7 @@ impl Ground {
             Backing::Module => {
                 let place = place();
                 let segment = place.of_module()?;
-                let mut area = Place { backing: segment.backing(0), ..place }.reserve()?;
-                area.open()?;
-                area.map(false)?;
+                let area = Place { backing: segment.backing(0), ..place }.opened()?;
                 touch_all(&area);
                 (Self::Module { segment, place }, area)
             }

@@ -80,13 +80,7 @@ fn sample_bytes(space: &Space) -> usize {
 /// A small area of the space's pages: mapped, advised, not touched.
 pub(super) fn sample(space: &Space) -> Result<Area, Error> {
     let small = Space { layout: Layout::contiguous(sample_bytes(space)), skew: 0, ..*space };
-    let mut area = small.reserve()?;
-    area.open()?;
-    area.map(false)?;
-    if let Some(advice) = space.advice {
-        area.advise(advice)?;
-    }
-    Ok(area)
+    Ok(small.mapped()?)
 }
 
 /// Base pages of which each is a mapping of its own.

@@ -137,12 +137,7 @@ impl Trial for Staged {
 
     fn reset(&mut self) -> Result<(), Error> {
         self.area.take();
-        let mut area = self.setup.space.reserve()?;
-        area.open()?;
-        area.map(false)?;
-        if let Some(advice) = self.setup.space.advice {
-            area.advise(advice)?;
-        }
+        let area = self.setup.space.mapped()?;
         if self.is_control {
             touch_all(&area);
         }
