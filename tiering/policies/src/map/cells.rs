@@ -4,6 +4,7 @@
 //! more memory than it says. In memory the records lie as an array would.
 
 /// Records of 8, 32 or 64 bits.
+#[derive(Debug)]
 pub(super) struct Cells {
     words: Vec<u64>,
     len: usize,

@@ -9,8 +9,6 @@
 
 mod record;
 
-use std::fmt;
-
 pub use self::record::{Mode, Record};
 use super::cells::Cells;
 use crate::{SECTION_PAGES, policy::PageSet};
@@ -141,6 +139,7 @@ pub struct Counters {
 }
 
 /// The records of one lower-tier node.
+#[derive(Debug)]
 pub struct Map {
     pub(super) cells: Cells,
     /// What it was told.
@@ -157,15 +156,6 @@ pub struct Map {
     /// The node's bit that the daemon polls.
     activate: bool,
     started: bool,
-}
-
-impl fmt::Debug for Map {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Map")
-            .field("pages", &self.cells.len())
-            .field("tunables", &self.tunables)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Map {

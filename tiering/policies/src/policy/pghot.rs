@@ -20,10 +20,14 @@ use crate::{
 /// The kernel's margin above the promotion watermark: 1 GiB, or a 16th of the node where more.
 const ROOM_PAGES: u64 = (1 << 30) / PAGE_BYTES;
 
-/// Whether the top tier has so much room that nobody is asked whether a page is hot enough.
+/// Whether a node has so much room that nobody is asked whether a page is hot enough.
+pub(super) fn has_room_on(world: &World<'_>, node: usize) -> bool {
+    world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16)
+}
+
+/// Whether a node of the top tier has.
 pub(super) fn has_room(world: &World<'_>) -> bool {
-    let room = |node: usize| world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16);
-    (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && room(node))
+    (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && has_room_on(world, node))
 }
 
 /// A world's pages as page frames, which of them are isolated, and memory cgroups, to which they
