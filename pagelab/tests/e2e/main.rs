@@ -1,7 +1,8 @@
 //! End to end: the real binary, on the machine that the tests run on.
 //!
 //! One binary for all topics, so that they share one link, one [`support`], and one lock on the
-//! settings of the machine; those of a part lie in the part. A test that lacks something says what and how to get it, and returns.
+//! settings of the machine; those of a part lie in the part. A test that lacks something says what
+//! and how to get it, and returns.
 //! Nothing here asserts a duration, and nothing waits for a fixed time.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
