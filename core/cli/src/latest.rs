@@ -15,7 +15,7 @@ use pagelab_bench::plan;
 use pagelab_record::{
     Nature, Record,
     journal::{Contents, Damage},
-    vocabulary::{counter::PROCESSES, workload::TRIED},
+    vocabulary::counter::PROCESSES,
 };
 
 use crate::{output, part};
@@ -76,7 +76,8 @@ pub fn tidy_up(path: &Path, contents: &mut Contents) {
     }
     // A cell of two arms that got more blocks, or a rung that got more rounds, goes on in a record
     // that holds those before it too.
-    let goes_on = |record: &&Record| record.ab.is_some() || record.workload == TRIED;
+    let in_rounds = |record: &Record| part::views().of(&record.workload).in_rounds;
+    let goes_on = |record: &&Record| record.ab.is_some() || in_rounds(record);
     // A case that is measured in turns goes on in a record with more processes.
     let whole = |records: &[Record]| {
         let mut seen: HashMap<_, u64> = HashMap::new();

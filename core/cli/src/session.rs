@@ -20,7 +20,6 @@ use pagelab_record::{
     Outcome, Record, RunHeader,
     journal::{self, Contents, Journal, JournalError},
     schema::RUN_SCHEMA,
-    vocabulary::workload::TRIED,
 };
 use pagelab_report::Report;
 use pagelab_sys::{files::folder::Folder, machine::environment, time::unix_seconds};
@@ -335,7 +334,8 @@ pub fn verdict(records: &[Record]) -> Exit {
         _ => Exit::Good,
     };
     // What is predicted of a program that is tried decides nothing.
-    let tried: Vec<&Record> = records.iter().filter(|record| record.workload == TRIED).collect();
+    let in_rounds = |record: &&Record| part::views().of(&record.workload).in_rounds;
+    let tried: Vec<&Record> = records.iter().filter(in_rounds).collect();
     let all = if tried.is_empty() { records.iter().collect() } else { tried };
     // The limits accompany every run: a run whose own cases were all skipped has shown nothing.
     let own: Vec<&Record> =

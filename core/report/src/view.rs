@@ -46,6 +46,11 @@ pub struct View {
     pub counting: Option<&'static Counting>,
     /// Whether its workloads measure a limit of the machine: what was asked for comes before them.
     pub is_limit: bool,
+    /// Whether they come in rounds: a later record holds the rounds before it, and what else its
+    /// run measured decides nothing.
+    pub in_rounds: bool,
+    /// Whether the only case of a run stands beside the only one of another, whatever it is called.
+    pub is_lone: bool,
     /// What it adds to the report as JSON, by name.
     pub json: &'static [(&'static str, Said)],
     /// Whether a record of any workload is left out of sections: it only says what is predicted of
@@ -65,6 +70,8 @@ impl View {
         short: &[],
         counting: None,
         is_limit: false,
+        in_rounds: false,
+        is_lone: false,
         json: &[],
         is_aside: |_, _| false,
     };
@@ -130,7 +137,7 @@ impl Views {
     }
 
     /// The view that shows the records of a workload, or one that shows nothing.
-    pub(crate) fn of(&self, workload: &str) -> &'static View {
+    pub fn of(&self, workload: &str) -> &'static View {
         let mine = self.rows.iter().find(|view| view.workloads.contains(&workload));
         mine.copied().unwrap_or(&View::NONE)
     }

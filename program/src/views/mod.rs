@@ -22,12 +22,14 @@ pub(crate) const VIEWS: &[View] = &[
         sections: One(explain::section),
         headlines: explain::headlines,
         counting: Some(&explain::COUNTING),
+        is_lone: true,
         json: &[("advice", explain::value)],
         ..View::NONE
     },
     View {
         workloads: &[tries::WORKLOAD],
         short: &["rung"],
+        in_rounds: true,
         sections: One(tries::section),
         headlines: tries::headlines,
         json: &[("tried", tries::value), ("predictions", tries::predictions), ("fit", tries::fit)],

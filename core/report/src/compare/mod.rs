@@ -141,7 +141,7 @@ impl<'r> Comparison<'r> {
             });
             // Publications have no header, and say what they are by their nature.
             let version = version.filter(|version| version.values.iter().all(|v| !v.is_empty()));
-            let (pairs, left) = pairs::of_runs(base, other);
+            let (pairs, left) = pairs::of_runs(base, other, &asked.views);
             against([base.name, other.name], pairs, left, version.as_ref(), asked)
         });
         let paired = paired.collect();

@@ -6,10 +6,7 @@
 
 use std::collections::HashMap;
 
-use pagelab_record::{
-    Case, Host, Nature, Outcome, Record,
-    vocabulary::{fact::HOST_NAME, workload::PROGRAM},
-};
+use pagelab_record::{Case, Host, Nature, Outcome, Record, vocabulary::fact::HOST_NAME};
 use serde_json::Value;
 
 use super::Side;
@@ -80,7 +77,7 @@ fn by_case<'r>(
 }
 
 /// The records of two runs.
-pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
+pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>, views: &Views) -> Paired<'r> {
     let (mut pairs, mut left) = (Vec::new(), Vec::new());
     let (here, mine) = by_case(base.records);
     let (there, theirs) = by_case(other.records);
@@ -91,7 +88,8 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
         let same = by_case.get(&a.key()).copied();
         let mut mates: Vec<usize> = same.into_iter().collect();
         if mates.is_empty() {
-            mates = lone_program(a, &here, &there).into_iter().collect();
+            let is_lone = views.of(&a.workload).is_lone;
+            mates = lone(a, &here, &there).filter(|_| is_lone).into_iter().collect();
         }
         if mates.is_empty() {
             let stated = |but: &[&str]| -> Vec<usize> {
@@ -123,13 +121,12 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
     (pairs, left)
 }
 
-/// The one program that the other run explained, where this one explained one too: two builds go by
-/// two names.
-fn lone_program(a: &Record, here: &[&Record], there: &[&Record]) -> Option<usize> {
-    let is_program = |record: &&Record| record.workload == PROGRAM;
-    let is_lone = |all: &[&Record]| all.iter().copied().filter(|one| is_program(one)).count() == 1;
-    (a.workload == PROGRAM && is_lone(here) && is_lone(there))
-        .then(|| there.iter().position(is_program))?
+/// The one record of a workload in the other run, where this one has one too: two builds of a
+/// program go by two names.
+fn lone(a: &Record, here: &[&Record], there: &[&Record]) -> Option<usize> {
+    let is_it = |record: &&Record| record.workload == a.workload;
+    let is_lone = |all: &[&Record]| all.iter().filter(|one| is_it(one)).count() == 1;
+    (is_lone(here) && is_lone(there)).then(|| there.iter().position(|one| is_it(&one)))?
 }
 
 /// Whether one of two records is published and the other agrees with all that it states, but for
