@@ -277,6 +277,7 @@ pub fn segment(key: c_int, size: usize, flags: c_int) -> Result<c_int, Errno> {
 }
 
 /// This process.
+#[inline]
 pub fn process() -> u32 {
     // SAFETY: rule 1.
     int(unsafe { libc::syscall(libc::SYS_getpid) }).cast_unsigned()
@@ -290,6 +291,19 @@ pub fn memory_bytes() -> u64 {
     // SAFETY: rule 2.
     let came = unsafe { call!(SYS_sysinfo, place) };
     came.map_or(0, |_| about.totalram.saturating_mul(about.mem_unit.into()))
+}
+
+/// Bytes of memory that programs may take without others losing theirs (`MemAvailable`), 0 on
+/// failure.
+pub fn available_bytes() -> u64 {
+    let Ok(file) = open(c"/proc/meminfo", libc::O_RDONLY) else { return 0 };
+    let mut text = [0; 256];
+    let count = read(file, &mut text);
+    close(file);
+    let text = text[..count].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes << 10)
 }
 
 /// Number of threads of this process; 0 on failure.
@@ -334,6 +348,11 @@ pub fn abort() -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_available_is_a_part_of_all_memory() {
+        assert!((1 << 20..=memory_bytes()).contains(&available_bytes()));
+    }
 
     #[test]
     fn a_thread_more_is_a_thread_more() {

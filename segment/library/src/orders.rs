@@ -6,7 +6,7 @@
 use std::{ffi::CStr, sync::OnceLock};
 
 use pagelab_interpose::{kernel, variable};
-use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish};
+use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish, Zero};
 
 use crate::count;
 
@@ -39,6 +39,11 @@ fn from_environment() -> Wish {
 /// The leaf.
 pub(crate) fn leaf() -> Leaf {
     wish().map_or(Leaf::Base, |wish| wish.leaf)
+}
+
+/// Whether memory is zeroed ahead.
+pub(crate) fn is_ahead() -> bool {
+    wish().is_some_and(|wish| wish.zero == Zero::Ahead)
 }
 
 /// Whether the file of this program has a name.
