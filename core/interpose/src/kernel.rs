@@ -56,6 +56,7 @@ macro_rules! call {
     };
 }
 
+#[inline]
 fn int(answer: c_long) -> c_int {
     c_int::try_from(answer).unwrap_or(-1)
 }
@@ -64,6 +65,7 @@ fn int(answer: c_long) -> c_int {
 ///
 /// # Safety
 /// As the call: what lies there already is gone.
+#[inline]
 pub unsafe fn map(map: &Map) -> Result<*mut c_void, Errno> {
     let Map { address, length, access, flags, file, offset } = *map;
     // SAFETY: rule 3.
@@ -85,6 +87,7 @@ pub fn table<T>(count: usize) -> Result<*mut T, Errno> {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn shared(file: c_int, length: usize) -> Result<*mut c_void, Errno> {
     // SAFETY: a new place, which the kernel chooses.
     unsafe { map(&Map { file, ..Map::new(length, USABLE, libc::MAP_SHARED) }) }
@@ -162,6 +165,7 @@ pub fn present(at: usize, length: usize, answer: &mut [u8]) -> bool {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn open(path: &CStr, flags: c_int) -> Result<c_int, Errno> {
     let flags = flags | libc::O_CLOEXEC;
     // SAFETY: rule 1.
@@ -169,6 +173,7 @@ pub fn open(path: &CStr, flags: c_int) -> Result<c_int, Errno> {
 }
 
 /// Closes a file that was opened here.
+#[inline]
 pub fn close(file: c_int) {
     // SAFETY: rule 1.
     let _ = unsafe { call!(SYS_close, file) };
@@ -178,6 +183,7 @@ pub fn close(file: c_int) {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn size(file: c_int) -> Result<usize, Errno> {
     // SAFETY: rule 2.
     let mut about: libc::stat = unsafe { mem::zeroed() };

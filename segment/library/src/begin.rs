@@ -20,7 +20,7 @@ use pagelab_sys::process::segment::{
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count, filtered, heap, helper, kept, orders, pages,
+    breaks, count, exec, filtered, heap, helper, kept, orders, pages,
 };
 
 /// Something that is done once, by whoever comes first; nobody waits for it.
@@ -140,6 +140,7 @@ unsafe extern "C" fn pthread_create(
     if is_due() {
         heap();
     }
+    exec::begin();
     let call = next!(pthread_create: fn(
         *mut libc::pthread_t,
         *const libc::pthread_attr_t,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The segment.
-pub(crate) static AREA: Area = Area::cut_where(is_plain);
+pub(crate) static AREA: Area = Area::new();
 /// Of all tables of its pages.
 pub(crate) static LOCK: Lock = Lock::new();
 /// A word for 64 pages: those that are taken, those that were changed, and those that are free and

@@ -145,6 +145,18 @@ impl fmt::Display for Bad {
 impl std::error::Error for Bad {}
 
 impl Wish {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        heap: 0,
+        mmap: 0,
+        stack: 0,
+        code: 0,
+        leaf: Leaf::Base,
+        zero: Zero::Fault,
+        backing: Backing::Thp,
+        strict: false,
+    };
+
     /// What some variables say; one that is not set, or empty, says nothing.
     ///
     /// # Errors
