@@ -41,8 +41,8 @@ fn is_ours(at: c_ulong) -> bool {
     object(name).is_some_and(|found| Some(found) == object(is_ours as *const c_void))
 }
 
-/// Whether a call of `prctl` is one of mimalloc, which gives a name to what it maps: nobody's filter
-/// can expect that of `malloc`.
+/// Whether a call of `prctl` is one of mimalloc, which gives a name to what it maps: no filter can
+/// expect that of `malloc`.
 fn is_ignored(what: c_int, name: c_ulong) -> bool {
     what == libc::PR_SET_VMA && filtered::is_set() && is_ours(name)
 }
