@@ -15,7 +15,7 @@ use std::{
 use pagelab_interpose::{aside, filter_calls};
 use pagelab_sys::process::segment::Counted;
 
-use crate::{count, filtered, helper, told};
+use crate::{count, filtered, helper, kept, told};
 
 /// Before a filter is set: of this thread, or of all.
 fn before(is_strict: bool) {
@@ -26,6 +26,8 @@ fn before(is_strict: bool) {
     filtered::set(is_strict);
     // Where it is of all threads it would forbid the helper to sleep.
     aside(helper::rest);
+    // Taking it again is looking whether it is there.
+    aside(kept::forget_all);
 }
 
 /// Whether something lies in this library.
