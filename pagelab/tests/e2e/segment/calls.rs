@@ -16,7 +16,7 @@ const SMALL: [&str; 7] = ["segment", "run", "-q", "--heap", "64m", "--mmap", "51
 const FLAGS: [&[&str]; 4] = [&[], &["--zero", "release"], &["--leaf", "4k"], AHEAD];
 const AHEAD: &[&str] = &["--zero", "ahead"];
 
-/// A program of `tests/explain`, whose compiler makes nothing of what malloc is.
+/// A program of `tests/programs`, whose compiler makes nothing of what malloc is.
 fn built(lab: &Lab, name: &str) -> Option<PathBuf> {
     compiled_with(lab, name, &["-O1", "-pthread", "-fno-builtin"])
 }
