@@ -5,6 +5,10 @@
 //! their own here, `__wrap_mmap` and the like. So do its locks, which a fork must find free, and
 //! its wait for another thread, which a child of a fork may not have.
 //!
+//! Each page that a start touches counts where a program is short. So what this library calls of
+//! itself is not looked for in all libraries; what is relocated is not cut off from what is written
+//! later, which is a mapping more; and nothing is there of what C begins and ends a library with.
+//!
 //! And it links the standard library's unwinder in, where the C compiler has it as an archive:
 //! `libgcc_s` would be one more file that every program opens, maps and relocates when it starts.
 
@@ -16,6 +20,9 @@ use std::{
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    for argument in ["-Wl,-Bsymbolic-functions", "-Wl,-z,norelro", "-nostartfiles"] {
+        println!("cargo::rustc-link-arg-cdylib={argument}");
+    }
     if let Some(archive) = unwinder() {
         let folder = archive.parent().unwrap_or(Path::new("/"));
         println!("cargo::rustc-link-search=native={}", folder.display());

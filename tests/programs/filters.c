@@ -1,7 +1,7 @@
 /* Forbids itself all system calls but those that glibc needs, then takes and gives back memory:
- * HOW [MIB [MORE]]. HOW is "prctl", "syscall" or "strict", with which nothing more is mapped; MIB
- * is what it takes before, by malloc and by maps, and MORE what it takes of malloc in the end,
- * without touching it. Whoever calls anything else is killed. */
+ * HOW [MIB [MORE]]. HOW is "prctl", "syscall", "all" (of all threads) or "strict", with which what
+ * malloc has is all there is; MIB is what it takes before, by malloc and by maps, and MORE what it
+ * takes of malloc in the end, without touching it. Whoever calls anything else is killed. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void forbid(int by_prctl) {
+static void forbid(const char *how) {
 	static const int calls[] = {SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_mmap, SYS_munmap,
 		SYS_mremap, SYS_brk, SYS_fstat, SYS_newfstatat, SYS_getrandom};
 	enum { COUNT = sizeof calls / sizeof *calls };
@@ -28,8 +28,9 @@ static void forbid(int by_prctl) {
 	filter[2 * COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	struct sock_fprog program = {2 * COUNT + 2, filter};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) _exit(4);
-	if (by_prctl ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)
-				 : (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) _exit(5);
+	unsigned all = strcmp(how, "all") ? 0 : SECCOMP_FILTER_FLAG_TSYNC;
+	if (strcmp(how, "prctl") ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, all, &program)
+							 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(5);
 }
 
 static char *map(size_t size) {
@@ -44,15 +45,26 @@ int main(int count, char **words) {
 		had[0][i] = malloc(1 << 20), had[1][i] = map(1 << 20);
 		memset(had[0][i], 1, 1 << 20), memset(had[1][i], 1, 1 << 20);
 	}
+	char *large = mib ? map(8 << 20) : 0;
+	if (large) memset(large, 1, 8 << 20), munmap(large, 8 << 20);
 	if (!strcmp(words[1], "strict")) {
+		char *few[64];
+		for (int i = 0; i < 64; i++) memset(few[i] = malloc((size_t)i * 40 + 1), 1, (size_t)i * 40 + 1);
+		for (int i = 1; i < 64; i += 2) free(few[i]);
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) return 6;
-		char *some = mib ? malloc(1000) : had[0][0];
-		if (some) memset(some, 1, 1000);
-		free(some);
+		for (int i = 0; i < 64; i++) {
+			if (i % 2) few[i] = malloc((size_t)i * 40 + 1);
+			if (!few[i]) syscall(SYS_exit, 9);
+			memset(few[i], 1, (size_t)i * 40 + 1);
+		}
+		char *other = malloc(20000);
+		if (other) memset(other, 1, 20000);
+		free(other);
+		for (int i = 0; i < 64; i++) free(few[i]);
 		write(1, "strict\n", 7);
 		syscall(SYS_exit, 0);
 	}
-	forbid(!strcmp(words[1], "prctl"));
+	forbid(words[1]);
 	for (int i = 0; i < 300; i++) {
 		size_t size = (size_t)i * 1000 + 1;
 		char *some = malloc(size), *one = map(4 << 20);

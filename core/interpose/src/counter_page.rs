@@ -4,24 +4,46 @@
 //! Rules for the unsafe blocks:
 //! 1. A text that is passed ends with 0.
 //! 2. A file is mapped only where it has the bytes that are looked at, and never unmapped.
+//! 3. The environment is words with a null at their end, each a text, and is read before the
+//!    program can change it.
 
 use std::{
-    ffi::CStr,
+    ffi::{CStr, c_char},
     ptr,
     sync::atomic::{AtomicPtr, AtomicU64, Ordering},
 };
 
 use crate::kernel;
 
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
 /// A variable of the environment, valid until the program changes it.
+///
+/// libc's own search would be pages of libc that many programs never touch.
+#[inline]
 pub fn variable(name: &str) -> Option<&'static CStr> {
-    let mut bytes = [0; 64];
-    bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
-    let name = CStr::from_bytes_until_nul(&bytes).ok()?;
-    // SAFETY: rule 1.
-    let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: it ends with 0, and is read before the program can change it.
-    (!found.is_null()).then(|| unsafe { CStr::from_ptr(found) })
+    // SAFETY: rule 3.
+    let mut next = unsafe { environ };
+    while !next.is_null() {
+        // SAFETY: rule 3: the null at its end was not reached yet.
+        let entry = unsafe { next.read() };
+        if entry.is_null() {
+            break;
+        }
+        let byte = |nth: usize| {
+            // SAFETY: rule 3: all bytes before it are those of the name, so none is the 0.
+            unsafe { entry.wrapping_add(nth).read() }.cast_unsigned()
+        };
+        let is_name = name.bytes().enumerate().all(|(nth, wanted)| byte(nth) == wanted);
+        if is_name && byte(name.len()) == b'=' {
+            // SAFETY: rule 3.
+            return Some(unsafe { CStr::from_ptr(entry.wrapping_add(name.len() + 1)) });
+        }
+        next = next.wrapping_add(1);
+    }
+    None
 }
 
 /// Words that all processes share which map the same file.

@@ -9,18 +9,21 @@ use std::ffi::{c_int, c_long, c_void};
 /// An error number.
 pub type Errno = c_int;
 
+#[inline]
 fn place_of_errno() -> *mut c_int {
     // SAFETY: rule 1.
     unsafe { libc::__errno_location() }
 }
 
 /// The error number of the last call that failed.
+#[inline]
 pub fn errno() -> Errno {
     // SAFETY: rule 1.
     unsafe { *place_of_errno() }
 }
 
 /// Sets the error number that the program is to see.
+#[inline]
 pub fn set_errno(errno: Errno) {
     // SAFETY: rule 1.
     unsafe { *place_of_errno() = errno };
@@ -45,8 +48,12 @@ impl Saved {
     /// Sets it to what it was.
     #[inline]
     pub fn put_back(self) {
+        // A child of fork that writes what is there already copies a page for it.
         // SAFETY: rule 1; it is not sent to another thread.
-        unsafe { *self.place = self.errno };
+        if unsafe { *self.place } != self.errno {
+            // SAFETY: as above.
+            unsafe { *self.place = self.errno };
+        }
     }
 }
 
@@ -60,6 +67,7 @@ pub fn aside<T>(act: impl FnOnce() -> T) -> T {
 }
 
 /// A number for this thread, which is never 0.
+#[inline]
 pub fn thread() -> usize {
     place_of_errno().addr()
 }
@@ -68,6 +76,7 @@ pub fn thread() -> usize {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn checked(answer: c_long) -> Result<c_long, Errno> {
     if answer == -1 { Err(errno()) } else { Ok(answer) }
 }

@@ -56,6 +56,7 @@ macro_rules! call {
     };
 }
 
+#[inline]
 fn int(answer: c_long) -> c_int {
     c_int::try_from(answer).unwrap_or(-1)
 }
@@ -64,6 +65,7 @@ fn int(answer: c_long) -> c_int {
 ///
 /// # Safety
 /// As the call: what lies there already is gone.
+#[inline]
 pub unsafe fn map(map: &Map) -> Result<*mut c_void, Errno> {
     let Map { address, length, access, flags, file, offset } = *map;
     // SAFETY: rule 3.
@@ -85,6 +87,7 @@ pub fn table<T>(count: usize) -> Result<*mut T, Errno> {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn shared(file: c_int, length: usize) -> Result<*mut c_void, Errno> {
     // SAFETY: a new place, which the kernel chooses.
     unsafe { map(&Map { file, ..Map::new(length, USABLE, libc::MAP_SHARED) }) }
@@ -162,6 +165,7 @@ pub fn present(at: usize, length: usize, answer: &mut [u8]) -> bool {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn open(path: &CStr, flags: c_int) -> Result<c_int, Errno> {
     let flags = flags | libc::O_CLOEXEC;
     // SAFETY: rule 1.
@@ -169,6 +173,7 @@ pub fn open(path: &CStr, flags: c_int) -> Result<c_int, Errno> {
 }
 
 /// Closes a file that was opened here.
+#[inline]
 pub fn close(file: c_int) {
     // SAFETY: rule 1.
     let _ = unsafe { call!(SYS_close, file) };
@@ -178,6 +183,7 @@ pub fn close(file: c_int) {
 ///
 /// # Errors
 /// With the error number of the call.
+#[inline]
 pub fn size(file: c_int) -> Result<usize, Errno> {
     // SAFETY: rule 2.
     let mut about: libc::stat = unsafe { mem::zeroed() };
@@ -277,6 +283,7 @@ pub fn segment(key: c_int, size: usize, flags: c_int) -> Result<c_int, Errno> {
 }
 
 /// This process.
+#[inline]
 pub fn process() -> u32 {
     // SAFETY: rule 1.
     int(unsafe { libc::syscall(libc::SYS_getpid) }).cast_unsigned()
@@ -290,6 +297,19 @@ pub fn memory_bytes() -> u64 {
     // SAFETY: rule 2.
     let came = unsafe { call!(SYS_sysinfo, place) };
     came.map_or(0, |_| about.totalram.saturating_mul(about.mem_unit.into()))
+}
+
+/// Bytes of memory that programs may take without others losing theirs (`MemAvailable`), 0 on
+/// failure.
+pub fn available_bytes() -> u64 {
+    let Ok(file) = open(c"/proc/meminfo", libc::O_RDONLY) else { return 0 };
+    let mut text = [0; 256];
+    let count = read(file, &mut text);
+    close(file);
+    let text = text[..count].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes << 10)
 }
 
 /// Number of threads of this process; 0 on failure.
@@ -334,6 +354,11 @@ pub fn abort() -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_available_is_a_part_of_all_memory() {
+        assert!((1 << 20..=memory_bytes()).contains(&available_bytes()));
+    }
 
     #[test]
     fn a_thread_more_is_a_thread_more() {

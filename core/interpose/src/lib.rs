@@ -11,6 +11,7 @@
 pub mod behind;
 mod counter_page;
 mod errno;
+mod filter;
 pub mod kernel;
 mod map;
 mod next;
@@ -21,4 +22,4 @@ pub use counter_page::{CounterPage, variable};
 pub use errno::{Errno, Saved, aside, checked, done, errno, number, place, set_errno, thread};
 pub use map::Map;
 pub use next::Next;
-pub use thread::{Run, start};
+pub use thread::{Run, gone, start};

@@ -24,7 +24,8 @@ impl<F: Copy> Next<F> {
     /// The function of a name, which ends with 0; it is looked for later.
     ///
     /// # Safety
-    /// `F` is a pointer to a function, and that of this name is declared so.
+    /// `F` is a pointer to a function, and that of this name is declared so; or a reference to what
+    /// lies there for good.
     pub const unsafe fn new(name: &'static str) -> Self {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a pointer") };
         let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { panic!("no name") };

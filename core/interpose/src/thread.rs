@@ -4,7 +4,12 @@
 //! Rules for the unsafe blocks:
 //! 1. A call fills or reads what it is passed, which is of its type; zeroes are one.
 
-use std::{ffi::c_void, mem, ptr};
+use std::{
+    ffi::{c_int, c_long, c_void},
+    mem, ptr,
+};
+
+use crate::kernel;
 
 /// What a thread runs.
 pub type Run = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -39,6 +44,21 @@ pub unsafe fn start(
     // SAFETY: rule 1.
     unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
     is_started
+}
+
+/// Waits until a thread of this process is gone, half a minute at most: it may have no processor
+/// for seconds.
+pub fn gone(thread: c_int) {
+    const LOOKS: usize = 60_000;
+    const LOOK_NS: i64 = 500_000;
+    let (process, thread) = (c_long::from(kernel::process()), c_long::from(thread));
+    for _ in 0..LOOKS {
+        // SAFETY: takes numbers, and sends nothing.
+        if unsafe { libc::syscall(libc::SYS_tgkill, process, thread, c_long::from(0_i32)) } != 0 {
+            break;
+        }
+        kernel::sleep_ns(LOOK_NS);
+    }
 }
 
 /// Every signal but 32 and 33, by which threads of glibc speak with each other.

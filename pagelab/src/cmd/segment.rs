@@ -173,10 +173,18 @@ impl Segmented {
             Leaves::Pmd => Leaf::Pmd,
             Leaves::Pud => Leaf::Pud,
         });
-        // What is set aside is taken from everybody.
+        let zero = match self.zero {
+            None => said.zero,
+            Some(Zeroing::Fault) => Zero::Fault,
+            Some(Zeroing::Release) => Zero::Release,
+            Some(Zeroing::Ahead) => Zero::Ahead,
+        };
+        // What is set aside or zeroed ahead is taken from everybody.
         let half = match backing {
-            Backing::Thp => memory / 2 / Leaf::Pmd.bytes() * Leaf::Pmd.bytes(),
-            Backing::Hugetlb | Backing::Module => 0,
+            Backing::Thp if zero != Zero::Ahead => {
+                memory / 2 / Leaf::Pmd.bytes() * Leaf::Pmd.bytes()
+            }
+            Backing::Thp | Backing::Hugetlb | Backing::Module => 0,
         };
         let segment = |flag: Option<u64>, variable, said: u64| {
             flag.unwrap_or(if has(variable) { said } else { half })
@@ -187,12 +195,7 @@ impl Segmented {
             stack: self.stack.unwrap_or(said.stack),
             code: if self.code { u64::MAX >> 1 } else { said.code },
             leaf,
-            zero: match self.zero {
-                None => said.zero,
-                Some(Zeroing::Fault) => Zero::Fault,
-                Some(Zeroing::Release) => Zero::Release,
-                Some(Zeroing::Ahead) => Zero::Ahead,
-            },
+            zero,
             backing,
             strict: self.strict || said.strict,
         };
@@ -271,5 +274,7 @@ mod tests {
         assert!(why.contains("9.00 GiB") && why.contains("8.00 GiB"), "{why}");
         let why = asked(&["--heap", "1m"]).wish(8 << 30).unwrap_err();
         assert!(why.contains("64m"), "{why}");
+        let why = asked(&["--zero", "ahead"]).wish(8 << 30).unwrap_err();
+        assert!(why.contains("say how much, by --heap or --mmap"), "{why}");
     }
 }

@@ -149,6 +149,7 @@ fn what_cannot_be_said_or_had_is_refused_before_the_program_starts() {
         let why = format!("--backing {backing} sets memory aside");
         refused("NONE", "", &["--backing", backing], &[&why, "--heap or --mmap"]);
     }
+    refused("SMM_ZERO", "ahead", &[], &["--zero ahead takes the memory", "--heap or --mmap"]);
     let small = ["--backing", "hugetlb", "--heap", "64m", "--leaf", "4k"];
     refused("NONE", "", &small, &["pages of 2m and of 1g", "--leaf 2m or --leaf 1g"]);
     let nobody = lab.pagelab(&["segment", "run", "--", "./no-such-program"]);
@@ -240,33 +241,6 @@ fn a_pool_is_given_back_though_pagelab_is_killed() {
     signal("KILL", live.pid());
     drop(live);
     saved.becomes(saved.found());
-}
-
-#[test]
-fn what_a_back_end_lacks_is_told_before_the_program_starts() {
-    let lab = Lab::new();
-    build_library(PACKAGE);
-    let _machine = Machine::alone();
-    let refused = |flags: &[&str], why: &[&str]| {
-        let run = [&["segment", "run"], flags, &["--", "touch", "started"]].concat();
-        lab.pagelab(&run).exits(3).complains(why);
-        assert!(!lab.path("started").exists(), "{flags:?}");
-    };
-    if !Path::new("/dev/pagelab").exists() {
-        refused(&["--backing", "module", "--heap", "64m"], &["the kernel module of pagelab"]);
-    }
-    if !is_root() {
-        return refused(&POOL, &["--backing hugetlb needs", "are free: echo ", "| sudo tee"]);
-    }
-    let Some(_) = pool(POOL_PAGES) else { return };
-    // The library lies beside the binary, as always.
-    let own = lab.binary_for_everybody();
-    lab.program(build_library(PACKAGE), "libpagelab_segment.so");
-    let run = [&["segment", "run"], &POOL[..], &["--", "true"]].concat();
-    let mut command = Command::new(own);
-    command.args(run).uid(65534).gid(65534).current_dir(lab.path("."));
-    let ended = lab.ended(&mut assert_cmd::Command::from_std(command));
-    ended.exits(3).complains(&["64 free hugetlb pages of 2m, and 0 are free: echo ", "sudo tee"]);
 }
 
 #[test]

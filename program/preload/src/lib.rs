@@ -10,6 +10,7 @@
 //!
 //! It stands before no other call than these, because each costs a program something on the rungs
 //! that it is loaded for: what `tier promote` needs inside a program is another library, `heat`.
+//! But for those by which a program forbids itself calls: no order is followed from then on.
 //!
 //! It is no allocator: what malloc maps for itself glibc does not call by these names, and malloc
 //! and its kin (`units`) go on to whatever the program has. And nothing here allocates or prints,
@@ -22,6 +23,7 @@
 //! 2. What is done beside a call leaves `errno` as the call left it.
 //! 3. A sheet is [`pagelab_sys::process::preload::SHEET_BYTES`] long, and mapped for good.
 
+mod filter;
 mod log;
 mod maps;
 mod pool;
@@ -85,7 +87,8 @@ fn count_result(came: Result<usize, Errno>) {
 
 /// Whether something is ordered for so many bytes.
 fn is_ordered(order: Order, bytes: usize) -> bool {
-    bytes as u64 >= FROM[order as usize].load(Ordering::Relaxed)
+    let from = FROM[order as usize].load(Ordering::Relaxed);
+    from != u64::MAX && bytes as u64 >= from
 }
 
 /// The bytes of a page of the pool, where shared memory is to have them.

@@ -46,9 +46,15 @@ pub(crate) fn follow(least: u64) {
     LEAST.store(least, Ordering::Release);
 }
 
+/// Looks at nothing any more.
+pub(crate) fn rest() {
+    LEAST.store(u64::MAX, Ordering::Release);
+}
+
 /// Whether so many bytes are looked at.
 pub(crate) fn is_large(bytes: usize) -> bool {
-    bytes as u64 >= LEAST.load(Ordering::Relaxed)
+    let least = LEAST.load(Ordering::Relaxed);
+    least != u64::MAX && bytes as u64 >= least
 }
 
 fn is_listed(key: u64) -> bool {

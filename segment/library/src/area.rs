@@ -11,6 +11,7 @@
 
 use std::{
     ops::Range,
+    ptr,
     sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
@@ -23,7 +24,7 @@ use pagelab_sys::process::segment::{Backing, Leaf, Wish};
 use crate::{
     filtered,
     ground::Ground,
-    kept,
+    kept, pages,
     ranges::{self, Ranges},
 };
 
@@ -68,29 +69,20 @@ pub(crate) struct Area {
     /// may hold something though nothing is mapped.
     marks: AtomicPtr<AtomicU64>,
     top: AtomicUsize,
-    /// Whether some of its pages are as they were reserved.
-    is_plain: fn(&Range<usize>) -> bool,
 }
 
 /// What lays memory, and answers with the part that it left over.
 pub(crate) type Lay = fn(&Area, &Range<usize>, &Wish, Grows) -> Result<Range<usize>, Errno>;
 
 impl Area {
-    /// One of which nobody notes what was changed.
     pub(crate) const fn new() -> Self {
-        Self::cut_where(|_| true)
-    }
-
-    /// One of which somebody does.
-    pub(crate) const fn cut_where(is_plain: fn(&Range<usize>) -> bool) -> Self {
         Self {
-            is_plain,
             start: AtomicUsize::new(0),
             length: AtomicUsize::new(0),
             on_demand: AtomicBool::new(false),
             pools: [const { Piece::new() }; 2],
             device: AtomicI32::new(-1),
-            marks: AtomicPtr::new(std::ptr::null_mut()),
+            marks: AtomicPtr::new(ptr::null_mut()),
             top: AtomicUsize::new(0),
         }
     }
@@ -151,9 +143,9 @@ impl Area {
         self.on_demand.load(Ordering::Relaxed)
     }
 
-    /// Whether some of its pages are as they were reserved.
+    /// Whether some of its pages are as they were reserved, which is noted of maps only.
     pub(crate) fn is_plain(&self, part: &Range<usize>) -> bool {
-        (self.is_plain)(part)
+        !ptr::eq(self, &raw const pages::AREA) || pages::is_plain(part)
     }
 
     /// Whether an address lies in it.

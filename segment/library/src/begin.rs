@@ -9,17 +9,18 @@
 
 use std::{
     ffi::{c_char, c_int, c_ulong, c_void},
-    ops::Range,
     ptr,
     sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 use pagelab_interpose::{Errno, Run, aside, kernel, next, thread};
-use pagelab_sys::process::segment::{CODE_TOO_SMALL, Counted, Leaf, NAME_BYTES, Wish, Zero};
+use pagelab_sys::process::segment::{
+    AHEAD_OF, AHEAD_SHARE, Backing, CODE_TOO_SMALL, Counted, Leaf, NAME_BYTES, Wish, Zero,
+};
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count, filtered, heap, helper, kept, orders, pages,
+    breaks, count, exec, filtered, heap, helper, kept, orders, pages,
 };
 
 /// Something that is done once, by whoever comes first; nobody waits for it.
@@ -123,7 +124,9 @@ fn is_main() -> bool {
 
 /// In a child of fork, whose only thread is its main thread.
 pub(crate) fn after_fork_in_child() {
-    MAIN.store(thread(), Ordering::Relaxed);
+    if !is_main() {
+        MAIN.store(thread(), Ordering::Relaxed);
+    }
 }
 
 /// `pthread_create(3)`: a program of several threads has its heap before the second begins.
@@ -137,6 +140,7 @@ unsafe extern "C" fn pthread_create(
     if is_due() {
         heap();
     }
+    exec::begin();
     let call = next!(pthread_create: fn(
         *mut libc::pthread_t,
         *const libc::pthread_attr_t,
@@ -187,7 +191,9 @@ fn begun(bytes: fn(&Wish) -> u64, begin: Begin, area: &Area) {
     let Some(bytes) = usize::try_from(bytes(wish)).ok().filter(|bytes| *bytes > 0) else { return };
     match begin(bytes, wish) {
         Err(errno) => unreserved(errno),
-        Ok(()) if wish.zero == Zero::Ahead && !area.is_on_demand() => ahead(&area.range()),
+        Ok(()) if wish.zero == Zero::Ahead && !ptr::eq(area, &raw const breaks::AREA) => {
+            ahead(area, wish);
+        }
         Ok(()) => {}
     }
 }
@@ -200,15 +206,35 @@ fn unreserved(errno: Errno) {
 /// Of the machine's memory so large a part is kept at most.
 const KEPT_SHARE: u64 = 2;
 
-/// Makes a segment present.
-fn ahead(range: &Range<usize>) {
+/// Makes a segment present, from the end that is used first, as far as there is memory for it: each
+/// program of a tree has its own, and the first may have taken all that there was.
+fn ahead(area: &Area, wish: &Wish) {
     let begun = helper::cpu_ns();
+    let range = area.range();
+    // What was set aside is nobody else's.
+    let most = if area.is_set_aside() { u64::MAX } else { most_ahead(kernel::available_bytes()) };
+    let length = range.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+    let is_from_top = ptr::eq(area, &raw const pages::AREA) && wish.backing != Backing::Module;
+    let start = if is_from_top { range.end - length } else { range.start };
+    let part = start..start + length;
+    if area.is_on_demand() {
+        if area::map(&part).is_err() {
+            return;
+        }
+        area::advise_leaf(start, length, wish.leaf);
+        pages::opened(&part);
+    }
     // SAFETY: it makes pages present, which changes none. What does not fit is faulted.
-    let came = unsafe { kernel::advise(range.start, range.len(), libc::MADV_POPULATE_WRITE) };
+    let came = unsafe { kernel::advise(start, length, libc::MADV_POPULATE_WRITE) };
     if came.is_ok() {
-        count::add(Counted::AheadBytes, range.len());
+        count::add(Counted::AheadBytes, length);
     }
     count::add(Counted::AheadNs, helper::cpu_ns().saturating_sub(begun));
+}
+
+/// So many bytes may be made present of what is available, in whole leaves.
+fn most_ahead(available: u64) -> u64 {
+    available / AHEAD_OF * AHEAD_SHARE / Leaf::Pmd.bytes() * Leaf::Pmd.bytes()
 }
 
 /// What is done once, on the main thread, before the program's own code: the stack and the code.
@@ -297,4 +323,14 @@ fn collapse_code(at_most: u64) {
         }
     }
     count::set(Counted::CodeErrno, refused);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_quarters_of_what_is_available_are_made_present_in_whole_leaves() {
+        assert_eq!([0, 1 << 20, 8 << 20, 1 << 30].map(most_ahead), [0, 0, 6 << 20, 768 << 20]);
+    }
 }

@@ -40,12 +40,17 @@ const WAITS: usize = 1000;
 
 /// Before a fork, in the thread that forks, with whether there are others.
 pub(crate) fn before_fork(has_others: bool) {
-    WOULD_BE.store(heap::is_on() && has_others, Ordering::Relaxed);
+    let would_be = heap::is_on() && has_others;
+    if WOULD_BE.load(Ordering::Relaxed) != would_be {
+        WOULD_BE.store(would_be, Ordering::Relaxed);
+    }
 }
 
 /// After it, in the child.
 pub(crate) fn after_fork_in_child() {
-    IS_DUE.fetch_or(WOULD_BE.load(Ordering::Relaxed), Ordering::Relaxed);
+    if WOULD_BE.load(Ordering::Relaxed) {
+        IS_DUE.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whether it is such a process.

@@ -1,11 +1,13 @@
 //! What is counted, on a page that the command reads which started the program.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pagelab_interpose::{CounterPage, Errno};
 use pagelab_sys::process::segment::{
     ALL_WORDS, Counted, Counter, NAME_BYTES, Reason, SHEET, SHEET_BYTES, WORDS, count_name,
 };
+
+use crate::own::OWN;
 
 static PAGE: CounterPage<ALL_WORDS> = CounterPage::new();
 
@@ -42,19 +44,16 @@ pub(crate) fn add(counted: impl Counter, more: usize) {
     PAGE.add(counted.place(), more as u64);
 }
 
-/// What this process told before, by place.
-static TOLD: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
-
 /// Counts what this process has now, instead of what it told before.
 pub(crate) fn tell(counted: impl Counter, now: usize) {
     let place = counted.place();
-    let before = TOLD[place].swap(now as u64, Ordering::Relaxed);
+    let before = OWN.told[place].swap(now as u64, Ordering::Relaxed);
     PAGE.add(place, (now as u64).wrapping_sub(before));
 }
 
 /// In a child of fork, which has told nothing.
 pub(crate) fn after_fork_in_child() {
-    for told in &TOLD {
+    for told in &OWN.told {
         told.store(0, Ordering::Relaxed);
     }
 }

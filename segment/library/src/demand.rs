@@ -6,7 +6,8 @@
 //!
 //! One thing is mapped ahead: once a program has many maps, a leaf of which a small one is the
 //! first, so that a large page can serve it. The rest of that leaf is open: free, and mapped. It is
-//! unmapped before a call that would find it is made for a program ([`close`]).
+//! unmapped before a call that would find it is made for a program ([`close`]). With `--zero ahead`
+//! all of the segment is open when the program begins, as one mapping, and nothing is opened later.
 
 use std::{
     ffi::{c_int, c_void},
@@ -69,7 +70,8 @@ pub(crate) fn laid(map: &Map, range: &Range<usize>) -> Result<*mut c_void, Errno
     let lowest = LOWEST.fetch_min(range.start, Ordering::Relaxed).min(range.start);
     let is_small = range.len() < PMD;
     let is_plain = map.access == USABLE && map.flags & libc::MAP_NORESERVE == 0;
-    let is_served = is_plain && is_small && AREA.range().end - lowest > SMALL && open(range);
+    let is_due = is_small && AREA.range().end - lowest > SMALL && !orders::is_ahead();
+    let is_served = is_plain && is_due && open(range);
     // A map is one mapping of the kernel, or calls that go over all of it would fail; leaves that
     // were kept are mappings of their own.
     let mut at = if is_served { range.end } else { range.start };
@@ -112,12 +114,12 @@ fn lay(map: &Map, range: &Range<usize>, is_open: bool) -> Result<(), Errno> {
     unsafe { kernel::map(&map) }.map(drop)
 }
 
-/// Whether pages that were taken are mapped, all of them in one leaf; else none is from now on.
+/// Whether pages that were taken are mapped, all of them as one mapping; else none is from now on.
 fn claimed(range: &Range<usize>) -> bool {
     let is_open = {
         let Ok(pages) = pages::pages() else { return false };
         let span = pages::span(range);
-        let is_one = range.start / PMD == (range.end - 1) / PMD;
+        let is_one = orders::is_ahead() || range.start / PMD == (range.end - 1) / PMD;
         let is_open = is_one && pages.open.are_all_taken(span.start, span.end);
         if is_open {
             pages.open.free(span.start, span.end);

@@ -23,11 +23,11 @@ extern "C" fn before() {
     aside(told::tell_before_exec);
 }
 
-/// Finds the calls, while nobody could be in a child that may not search.
+/// Finds the calls, if nobody did: before a process has a second thread, as a child may not search
+/// where another one did when it was forked; else when one is made.
 pub(crate) fn begin() {
     static FOUND: AtomicBool = AtomicBool::new(false);
-    // The first call is at the beginning, unless a library that begins sooner makes one.
-    if !FOUND.swap(true, Ordering::AcqRel) {
+    if !FOUND.load(Ordering::Acquire) && !FOUND.swap(true, Ordering::AcqRel) {
         find();
     }
 }
@@ -157,7 +157,6 @@ calls! {
 
 /// An end without anything done at the end.
 fn ends(code: c_int) -> ! {
-    begin();
     aside(told::tell);
     loop {
         // SAFETY: takes a number, and does not come back.

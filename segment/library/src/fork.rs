@@ -23,10 +23,10 @@ use std::{
     ffi::{c_int, c_void},
     ops::Range,
     ptr,
-    sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, aside, kernel, next};
+use pagelab_interpose::{Errno, Next, aside, kernel, next};
 use pagelab_sys::process::segment::Backed;
 
 use crate::{
@@ -53,8 +53,8 @@ static WRONG: AtomicI32 = AtomicI32::new(0);
 /// What keeps pages of pools frozen.
 static FROZEN: AtomicI32 = AtomicI32::new(-1);
 
-/// Whether whoever forks has the list of streams.
-static HAS_STREAMS: AtomicBool = AtomicBool::new(false);
+/// Whether whoever forks has the locks: where it is alone nobody else could.
+static HAS_LOCKS: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" {
     // libc's list of open streams, with a lock that its thread may take again.
@@ -105,41 +105,58 @@ unsafe extern "C" fn __register_atfork(
 
 /// Before a fork, in the thread that forks.
 extern "C" fn before() {
-    // Who has forbidden itself calls is not asked.
-    let has_others = filtered::is_set() || aside(kernel::threads) != 1;
+    let has_others = !aside(is_alone);
+    // What is written here the parent copies afterwards, page by page.
+    if HAS_LOCKS.load(Ordering::Relaxed) != has_others {
+        HAS_LOCKS.store(has_others, Ordering::Relaxed);
+    }
     if has_others {
         // SAFETY: a lock, which `after` and `after_in_child` give back.
         unsafe { _IO_list_lock() };
+        pages::LOCK.enter();
+        pool::DEMOTING.enter();
+        ALLOCATOR.enter();
+        FINE.before_fork();
+        fork_wait::before_fork();
     }
-    HAS_STREAMS.store(has_others, Ordering::Relaxed);
-    pages::LOCK.enter();
-    pool::DEMOTING.enter();
-    ALLOCATOR.enter();
-    FINE.before_fork();
-    fork_wait::before_fork();
-    aside(|| {
-        careful::before_fork(has_others);
-        WRONG.store(0, Ordering::Relaxed);
-        let is_any = |has: fn(&Area) -> bool| AREAS.into_iter().any(has);
-        if is_any(Area::has_pool) {
-            let frozen = Frozen::new().filter(|frozen| {
-                AREAS.into_iter().all(|area| each(area, |_, run| freeze(frozen, run)).is_ok())
-            });
-            if frozen.is_none() {
-                count::add(Backed::Torn, 1);
-            }
-            FROZEN.store(frozen.map_or(-1, Frozen::kept), Ordering::Relaxed);
+    careful::before_fork(has_others);
+    if AREAS.into_iter().any(Area::is_set_aside) {
+        aside(copy_all);
+    }
+}
+
+/// Whether this thread is the only one of its process. Who has forbidden itself calls is not asked.
+fn is_alone() -> bool {
+    // What libc itself goes by, since 2.32.
+    static SINGLE: Next<&AtomicU8> =
+        // SAFETY: libc has a byte of this name, for as long as the process is there.
+        unsafe { Next::new("__libc_single_threaded\0") };
+    let is_single = SINGLE.find().is_some_and(|single| single.load(Ordering::Relaxed) != 0);
+    is_single || (!filtered::is_set() && kernel::threads() == 1)
+}
+
+/// Copies what the kernel passes on to no child.
+fn copy_all() {
+    WRONG.store(0, Ordering::Relaxed);
+    let is_any = |has: fn(&Area) -> bool| AREAS.into_iter().any(has);
+    if is_any(Area::has_pool) {
+        let frozen = Frozen::new().filter(|frozen| {
+            AREAS.into_iter().all(|area| each(area, |_, run| freeze(frozen, run)).is_ok())
+        });
+        if frozen.is_none() {
+            count::add(Backed::Torn, 1);
         }
-        for (area, place) in AREAS.into_iter().zip(&COPIES) {
-            if !area.is_set_aside() {
-                continue;
-            }
-            match copied(area) {
-                Ok(copy) => place.store(copy, Ordering::Relaxed),
-                Err(errno) => WRONG.store(errno, Ordering::Relaxed),
-            }
+        FROZEN.store(frozen.map_or(-1, Frozen::kept), Ordering::Relaxed);
+    }
+    for (area, place) in AREAS.into_iter().zip(&COPIES) {
+        if !area.is_set_aside() {
+            continue;
         }
-    });
+        match copied(area) {
+            Ok(copy) => place.store(copy, Ordering::Relaxed),
+            Err(errno) => WRONG.store(errno, Ordering::Relaxed),
+        }
+    }
 }
 
 fn freeze(frozen: &Frozen, run: &Range<usize>) -> Result<(), Errno> {
@@ -174,26 +191,30 @@ fn copied(area: &Area) -> Result<usize, Errno> {
 
 /// After it, in the parent.
 extern "C" fn after() {
-    aside(|| {
-        let frozen = Frozen::again(FROZEN.swap(-1, Ordering::Relaxed));
-        for (area, copy) in AREAS.into_iter().zip(&COPIES) {
-            if let Some(frozen) = &frozen {
-                let _ = each(area, |_, run| {
-                    frozen.thaw(run);
-                    Ok(())
-                });
-            }
-            let place = copy.swap(0, Ordering::Relaxed);
-            if place != 0 {
-                kernel::forgotten(place, area.range().len());
-            }
-        }
-    });
-    let has_streams = HAS_STREAMS.load(Ordering::Relaxed);
-    free();
-    if has_streams {
+    if AREAS.into_iter().any(Area::is_set_aside) {
+        aside(thaw_all);
+    }
+    if HAS_LOCKS.load(Ordering::Relaxed) {
+        free();
         // SAFETY: `before` took it.
         unsafe { _IO_list_unlock() };
+    }
+}
+
+/// Lets those go on who wait for what was copied, and unmaps the copies, which are the child's.
+fn thaw_all() {
+    let frozen = Frozen::again(FROZEN.swap(-1, Ordering::Relaxed));
+    for (area, copy) in AREAS.into_iter().zip(&COPIES) {
+        if let Some(frozen) = &frozen {
+            let _ = each(area, |_, run| {
+                frozen.thaw(run);
+                Ok(())
+            });
+        }
+        let place = copy.swap(0, Ordering::Relaxed);
+        if place != 0 {
+            kernel::forgotten(place, area.range().len());
+        }
     }
 }
 
@@ -212,11 +233,13 @@ extern "C" fn after_in_child() {
         helper::after_fork_in_child();
         kept::after_fork_in_child();
         told::after_fork_in_child();
-        // Its pages are the parent's.
-        drop(Frozen::again(FROZEN.swap(-1, Ordering::Relaxed)));
+        if FROZEN.load(Ordering::Relaxed) >= 0 {
+            // Its pages are the parent's.
+            drop(Frozen::again(FROZEN.swap(-1, Ordering::Relaxed)));
+        }
     });
-    free();
-    if HAS_STREAMS.load(Ordering::Relaxed) {
+    if HAS_LOCKS.load(Ordering::Relaxed) {
+        free();
         // Not given back: where there were several threads libc has made it anew already.
         // SAFETY: no other thread is here.
         unsafe { _IO_list_resetlock() };
@@ -230,10 +253,11 @@ fn own() -> Result<(), Errno> {
         errno => return Err(errno),
     }
     for (area, copy) in AREAS.into_iter().zip(&COPIES) {
-        let place = copy.swap(0, Ordering::Relaxed);
+        let place = copy.load(Ordering::Relaxed);
         if place == 0 {
             continue;
         }
+        copy.store(0, Ordering::Relaxed);
         let range = area.range();
         each(area, |_, run| copies::settle(place + (run.start - range.start), run))?;
         kernel::forgotten(place, range.len());

@@ -8,7 +8,7 @@
 use std::{
     ffi::{c_int, c_long, c_void},
     ptr,
-    sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering},
+    sync::atomic::{AtomicI32, AtomicU8, Ordering},
 };
 
 use pagelab_interpose::{
@@ -17,7 +17,7 @@ use pagelab_interpose::{
 };
 use pagelab_sys::process::segment::Counted;
 
-use crate::count;
+use crate::{count, own::OWN};
 
 /// What there is to do.
 #[derive(Debug)]
@@ -38,26 +38,23 @@ const RUNS: u8 = 2;
 const STOPS: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NONE);
-/// Its number, and that of the process in which there may be one.
+/// Its number.
 static THREAD: AtomicI32 = AtomicI32::new(0);
-static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// A look for work, and how long a leaf waits for being taken again, at least.
 const LOOK_NS: i64 = 500_000;
 const WAIT_NS: usize = 500_000_000;
 /// Its stack, of which it needs a page.
 const STACK: usize = 256 << 10;
-/// Looks at whether it is gone: half a minute, as it may wait for a processor for seconds.
-const PATIENCE: usize = 60_000;
 
 /// This is the process in which a helper may be, from now on.
 pub(crate) fn begin() {
-    PROCESS.store(process(), Ordering::Relaxed);
+    OWN.process.store(process(), Ordering::Relaxed);
 }
 
 /// Whether this is the process that began here, and not one that borrows its memory (`vfork`).
 pub(crate) fn is_own_process() -> bool {
-    PROCESS.load(Ordering::Relaxed) == process()
+    OWN.process.load(Ordering::Relaxed) == process()
 }
 
 /// Whether it is there, which it is from now on if it can be.
@@ -158,14 +155,7 @@ pub(crate) fn rest() {
         nap();
     }
     let stopped = STATE.compare_exchange(RUNS, STOPS, Ordering::AcqRel, Ordering::Acquire).is_ok();
-    let (process, thread) = (c_long::from(process()), c_long::from(THREAD.load(Ordering::Acquire)));
-    for _ in 0..PATIENCE {
-        // SAFETY: takes numbers, and sends nothing.
-        if unsafe { libc::syscall(libc::SYS_tgkill, process, thread, c_long::from(0_i32)) } != 0 {
-            break;
-        }
-        nap();
-    }
+    interpose::gone(THREAD.load(Ordering::Acquire));
     THREAD.store(0, Ordering::Release);
     if stopped {
         STATE.store(NONE, Ordering::Release);
@@ -174,8 +164,10 @@ pub(crate) fn rest() {
 
 /// In a child of fork, which has no other thread than the one that forked.
 pub(crate) fn after_fork_in_child() {
-    STATE.store(NONE, Ordering::Release);
-    THREAD.store(0, Ordering::Release);
+    if STATE.load(Ordering::Acquire) != NONE || THREAD.load(Ordering::Acquire) != 0 {
+        STATE.store(NONE, Ordering::Release);
+        THREAD.store(0, Ordering::Release);
+    }
     begin();
 }
 

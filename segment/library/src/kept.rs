@@ -22,8 +22,10 @@ use pagelab_sys::process::segment::Counted;
 
 use crate::{
     area::{self, Grows, PAGE, PMD},
-    count, filtered,
+    count, demand, filtered,
     helper::{self, Work},
+    orders,
+    pages::AREA,
 };
 
 /// As any other memory of the segment: the program's, or nothing.
@@ -210,12 +212,21 @@ pub(crate) fn forget(part: &Range<usize>) {
     }
 }
 
+/// Sends all that is kept to the kernel.
+pub(crate) fn forget_all() {
+    forget(&(start()..start() + table().len() * PMD));
+}
+
 /// Makes a call. One that the kernel has no memory or no mapping for is made again without what is
-/// kept, which counts for the limits of the process.
+/// kept or was zeroed ahead, which counts for the limits of the process.
 pub(crate) fn spared<T>(call: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     match call() {
         Err(libc::ENOMEM) if is_any() => {
-            forget(&(start()..start() + table().len() * PMD));
+            forget_all();
+            call()
+        }
+        Err(libc::ENOMEM) if orders::is_ahead() => {
+            demand::close(&AREA.range());
             call()
         }
         came => came,

@@ -109,7 +109,7 @@ fn more(count: usize, piece: &Range<usize>) {
         return;
     }
     let looked = LOOKED.load(Ordering::Relaxed);
-    if had > looked && first() < LEAVES.load(Ordering::Relaxed) {
+    if had > looked && !filtered::is_set() && first() < LEAVES.load(Ordering::Relaxed) {
         let is_dense = is_dense(piece);
         LOOKED.store(if is_dense.is_some() { 2 * had } else { had + SMALL }, Ordering::Relaxed);
         match is_dense {
@@ -189,7 +189,8 @@ pub(crate) fn had(start: usize, length: usize) -> Result<bool, Errno> {
     changing(|| take(start, length)).inspect(|_| {
         let most = MOST.load(Ordering::Relaxed);
         let staying = STAYING.load(Ordering::Relaxed);
-        if staying > 0 && LIVE.load(Ordering::Relaxed) + staying > most {
+        let is_kept = staying == 0 || filtered::is_strict();
+        if !is_kept && LIVE.load(Ordering::Relaxed) + staying > most {
             // What grows into fresh leaves has no use for these.
             sending(|| send_staying(staying));
         }
@@ -246,7 +247,7 @@ fn mapped(leaves: &Range<usize>, start: usize, length: usize) -> Result<usize, E
         return Ok(0);
     }
     let range = self::start() + leaves.start * PMD..self::start() + leaves.end * PMD;
-    let came = area::map(&range);
+    let came = if filtered::is_strict() { Err(libc::ENOMEM) } else { area::map(&range) };
     let mut count = 0;
     for (leaf, mask) in pieces(start, length).filter(|(leaf, _)| leaves.contains(leaf)) {
         table()[leaf].store(if came.is_ok() { mask } else { 0 }, Ordering::Release);
@@ -294,7 +295,7 @@ fn used(word: u64) -> u64 {
 
 /// The allocator gives some pieces up.
 pub(crate) fn given_up(start: usize, length: usize) {
-    let may_go = begins();
+    let may_go = begins() && !filtered::is_strict();
     let mut going = 0..0;
     for (leaf, mask) in pieces(start, length) {
         if give_up(leaf, mask, may_go) {

@@ -45,6 +45,7 @@ mod malloc;
 mod maps;
 mod module;
 mod orders;
+mod own;
 mod pages;
 mod pool;
 mod ranges;
@@ -62,7 +63,6 @@ use pagelab_interpose::{Errno, Map, aside, checked, done, mmap_calls, number, pl
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         helper::begin();
-        exec::begin();
         begin::once();
         fork::register();
     }

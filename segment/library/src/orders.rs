@@ -1,28 +1,46 @@
+#![expect(unsafe_code, reason = "written once; the rules are in lib.rs")]
 //! What this program is to have: the variables of the publication, read once.
 //!
 //! The one idea: whoever started the program has refused what cannot be said; a variable that says
 //! nothing sensible here, because the program's parent changed it, asks for nothing.
 
-use std::{ffi::CStr, sync::OnceLock};
+use std::{
+    cell::UnsafeCell,
+    ffi::CStr,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use pagelab_interpose::{kernel, variable};
-use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish};
+use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish, Zero};
 
 use crate::count;
 
-static WISH: OnceLock<Wish> = OnceLock::new();
+/// What is asked for, once that was read. One of the standard library would be pages of it that
+/// most programs never touch.
+struct Read(AtomicBool, UnsafeCell<Wish>);
+
+// SAFETY: it is written once, by whoever reads the environment, before anybody is shown it.
+unsafe impl Sync for Read {}
+
+static WISH: Read = Read(AtomicBool::new(false), UnsafeCell::new(Wish::NONE));
 
 /// The name of an executable file that the kernel has, at most.
 const NAME_BYTES: usize = 4096;
 
 /// What is asked for, once that was read.
 pub(crate) fn wish() -> Option<&'static Wish> {
-    WISH.get()
+    // SAFETY: nobody writes to it any more.
+    WISH.0.load(Ordering::Acquire).then(|| unsafe { &*WISH.1.get() })
 }
 
-/// What is asked for, which is read where nobody did.
+/// Reads what is asked for: called once.
 pub(crate) fn read() -> &'static Wish {
-    WISH.get_or_init(from_environment)
+    let wish = from_environment();
+    // SAFETY: nobody is shown it before it is there.
+    unsafe { WISH.1.get().write(wish) };
+    WISH.0.store(true, Ordering::Release);
+    // SAFETY: nobody writes to it any more.
+    unsafe { &*WISH.1.get() }
 }
 
 /// Nothing in a program that is not the one that was named.
@@ -39,6 +57,11 @@ fn from_environment() -> Wish {
 /// The leaf.
 pub(crate) fn leaf() -> Leaf {
     wish().map_or(Leaf::Base, |wish| wish.leaf)
+}
+
+/// Whether memory is zeroed ahead.
+pub(crate) fn is_ahead() -> bool {
+    wish().is_some_and(|wish| wish.zero == Zero::Ahead)
 }
 
 /// Whether the file of this program has a name.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::{Leaf, Reason, Wish};
+use pagelab_sys::process::segment::{Backing, Leaf, Reason, Wish, Zero};
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The segment.
-pub(crate) static AREA: Area = Area::cut_where(is_plain);
+pub(crate) static AREA: Area = Area::new();
 /// Of all tables of its pages.
 pub(crate) static LOCK: Lock = Lock::new();
 /// A word for 64 pages: those that are taken, those that were changed, and those that are free and
@@ -39,7 +39,12 @@ const TABLE_COUNT: usize = 3;
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     let pages = bytes.next_multiple_of(PUD) / PAGE;
     let tables = kernel::table(TABLE_COUNT * ranges::words(pages))?;
-    AREA.reserve(bytes, wish, Grows::Down, back::lay)?;
+    let mut wish = *wish;
+    if wish.backing == Backing::Thp {
+        // What is zeroed ahead is open: mapped, and nobody's until it is taken.
+        wish.zero = Zero::Fault;
+    }
+    AREA.reserve(bytes, &wish, Grows::Down, back::lay)?;
     let pages = AREA.range().len() / PAGE;
     for top in &TOPS {
         top.store(pages, Ordering::Relaxed);

@@ -6,11 +6,7 @@
 //! often as it likes. What a forked child has of its parent is the parent's to tell, as far as the
 //! child becomes another program, and so are the pages of the stack that were touched ahead.
 
-use std::{
-    ffi::CStr,
-    ops::Range,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-};
+use std::{ffi::CStr, ops::Range, sync::atomic::Ordering};
 
 use pagelab_interpose::kernel;
 use pagelab_sys::{
@@ -18,7 +14,7 @@ use pagelab_sys::{
     process::segment::Counted,
 };
 
-use crate::{begin, breaks, count, filtered, heap, helper, kept, pages, witness};
+use crate::{begin, breaks, count, filtered, heap, helper, kept, own::OWN, pages, witness};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -45,26 +41,19 @@ const TOLD: [Counted; 8] = [
     Counted::Kept,
 ];
 
-/// Somebody is telling: another thread may end the program meanwhile.
-static IS_TELLING: AtomicBool = AtomicBool::new(false);
-
-/// This process is a forked child, and how often its parent had taken memory of a segment.
-static IS_FORKED: AtomicBool = AtomicBool::new(false);
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
 /// Tells it; nothing in a process that borrows the memory of another.
 pub(crate) fn tell() {
     if !count::is_open()
         || filtered::is_set()
         || !helper::is_own_process()
-        || IS_TELLING.swap(true, Ordering::Acquire)
+        || OWN.is_telling.swap(true, Ordering::Acquire)
     {
         return;
     }
     // A program that never began a segment has nothing to look at, and a forked child that took
     // nothing of one has its parent's memory.
-    let is_parents =
-        IS_FORKED.load(Ordering::Relaxed) && TAKEN.load(Ordering::Relaxed) == count::taken();
+    let is_parents = OWN.is_forked.load(Ordering::Relaxed)
+        && OWN.taken_before.load(Ordering::Relaxed) == count::taken();
     let now = if begin::is_any() && !is_parents {
         // The witness first: whoever reads `smaps` takes leaves of 1 GiB out of the page table, as
         // the kernel's walk splits each that it meets, and of the module's none is left then
@@ -77,31 +66,32 @@ pub(crate) fn tell() {
     if let Some(now) = now {
         TOLD.into_iter().zip(now).for_each(|(counted, now)| count::tell(counted, now));
     }
-    IS_TELLING.store(false, Ordering::Release);
+    OWN.is_telling.store(false, Ordering::Release);
 }
 
 /// Tells it before this process becomes another program. A forked child does not: what it has is a
 /// copy of its parent's, and would count twice.
 pub(crate) fn tell_before_exec() {
-    if !IS_FORKED.load(Ordering::Relaxed) {
+    if !OWN.is_forked.load(Ordering::Relaxed) {
         tell();
     }
 }
 
 /// In a child of fork, which has told nothing.
 pub(crate) fn after_fork_in_child() {
-    IS_FORKED.store(true, Ordering::Relaxed);
-    TAKEN.store(count::taken(), Ordering::Relaxed);
+    OWN.is_forked.store(true, Ordering::Relaxed);
+    OWN.taken_before.store(count::taken(), Ordering::Relaxed);
     count::after_fork_in_child();
-    IS_TELLING.store(false, Ordering::Release);
+    OWN.is_telling.store(false, Ordering::Release);
 }
 
-/// Looks at all mappings.
+/// Looks at all mappings. Not a part of what a child that has nothing to look at has on its stack.
+#[inline(never)]
 fn look() -> Option<[usize; TOLD.len()]> {
     let file = kernel::open(MAPS, libc::O_RDONLY).ok()?;
     let segments =
         [heap::AREA.range(), breaks::AREA.range(), pages::AREA.range(), begin::STACK.range()];
-    let ahead = if IS_FORKED.load(Ordering::Relaxed) { 0 } else { begin::STACK.range().len() };
+    let ahead = if OWN.is_forked.load(Ordering::Relaxed) { 0 } else { begin::STACK.range().len() };
     let mut teller = Teller { place: Place::Outside, segments, ahead, had: [0; 4], large: [0; 4] };
     let (mut line, mut length) = ([0; LINE], 0);
     let mut buffer = [0; 4096];

@@ -22,6 +22,7 @@
 
 mod buffers;
 mod descriptors;
+mod filter;
 mod memory;
 mod places;
 mod sampler;

@@ -9,7 +9,7 @@
 use std::{
     ffi::c_void,
     ptr,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering},
 };
 
 use pagelab_interpose::{self as interpose, Map, kernel};
@@ -41,6 +41,8 @@ const TRIES: usize = 3;
 
 /// 0: none yet. 1: starting or there.
 static THREAD: AtomicU32 = AtomicU32::new(0);
+/// Its number, from its begin on.
+static NUMBER: AtomicI32 = AtomicI32::new(0);
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 /// Sampling was ordered, and can be.
 static READY: AtomicU32 = AtomicU32::new(0);
@@ -64,9 +66,25 @@ pub(crate) fn prepare() -> bool {
     is_ready
 }
 
+/// Ends the thread, opens what is closed, and closes nothing any more; the signal is the program's
+/// again.
+pub(crate) fn rest() {
+    if READY.swap(0, Ordering::AcqRel) == 0 {
+        return;
+    }
+    places::hold();
+    if THREAD.load(Ordering::Acquire) != 0 {
+        while NUMBER.load(Ordering::Acquire) == 0 {
+            kernel::sleep_ns(PAUSE_NS);
+        }
+        interpose::gone(NUMBER.load(Ordering::Acquire));
+    }
+    signals::give_back();
+}
+
 /// The program has memory that is to be looked at.
 pub(crate) fn begin(at: usize, length: usize) {
-    if READY.load(Ordering::Acquire) == 0 || !places::begin(at, length) {
+    if !is_ready() || !places::begin(at, length) {
         return;
     }
     if THREAD.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() && !start() {
@@ -129,8 +147,11 @@ fn start() -> bool {
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    // SAFETY: takes nothing.
+    let number = unsafe { libc::syscall(libc::SYS_gettid) };
+    NUMBER.store(i32::try_from(number).unwrap_or(0), Ordering::Release);
     let mut done = 0;
-    loop {
+    while is_ready() {
         let asked = yard::asked();
         if asked > done {
             sweep();
@@ -140,6 +161,11 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             kernel::sleep_ns(PAUSE_NS);
         }
     }
+    ptr::null_mut()
+}
+
+fn is_ready() -> bool {
+    READY.load(Ordering::Acquire) != 0
 }
 
 /// Nanoseconds that all threads of this process have computed for.
@@ -154,7 +180,7 @@ fn sweep() {
     let window = (all / PAGE / WINDOWS).clamp(least, most) * PAGE;
     for (number, start, end) in places::all() {
         let mut from = start;
-        while from < end {
+        while from < end && is_ready() {
             let to = end.min(from.saturating_add(window));
             for _ in 0..TRIES {
                 if is_looked_at(number, start, from, to) {

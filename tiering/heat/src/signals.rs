@@ -108,6 +108,15 @@ pub(crate) fn take_over() -> bool {
     set == 0
 }
 
+/// Makes the program's the handler again.
+pub(crate) fn give_back() {
+    if TAKEN.swap(0, Ordering::AcqRel) != 0 {
+        let action = theirs();
+        // SAFETY: reads one action.
+        unsafe { real_action(libc::SIGSEGV, &raw const action, ptr::null_mut()) };
+    }
+}
+
 /// `SEGV_ACCERR` of siginfo.h: memory that is mapped and may not be accessed like that.
 const NOT_LIKE_THAT: c_int = 2;
 

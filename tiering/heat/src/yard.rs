@@ -75,6 +75,11 @@ pub(crate) fn watching() -> Option<c_int> {
     (number >= 0 && OWNER.load(Ordering::Relaxed) == process()).then_some(number)
 }
 
+/// The descriptor is looked after no more.
+pub(crate) fn rest() {
+    DESCRIPTOR.store(-1, Ordering::Release);
+}
+
 /// Nothing is registered while this is there.
 struct Calling {
     descriptor: c_int,

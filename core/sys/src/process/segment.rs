@@ -24,6 +24,11 @@ pub const SHEET_BYTES: usize = 4096;
 /// The least that a heap can be: mimalloc manages no smaller piece, and its own tables are in it.
 pub const HEAP_MIN: u64 = 64 << 20;
 
+/// Of [`AHEAD_OF`] parts of the memory that is available so many are zeroed ahead at most.
+pub const AHEAD_SHARE: u64 = 3;
+/// See [`AHEAD_SHARE`].
+pub const AHEAD_OF: u64 = 4;
+
 listed! {
     /// A variable of the environment.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +145,18 @@ impl fmt::Display for Bad {
 impl std::error::Error for Bad {}
 
 impl Wish {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        heap: 0,
+        mmap: 0,
+        stack: 0,
+        code: 0,
+        leaf: Leaf::Base,
+        zero: Zero::Fault,
+        backing: Backing::Thp,
+        strict: false,
+    };
+
     /// What some variables say; one that is not set, or empty, says nothing.
     ///
     /// # Errors

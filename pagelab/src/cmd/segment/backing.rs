@@ -10,9 +10,9 @@ use pagelab_bench::{Need, Needed, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     knobs::KnobGuard,
-    machine::{rights, thp::HugePages},
+    machine::{Topology, rights, thp::HugePages},
     memtype::Device,
-    process::segment::{Backing, Leaf, Wish, Zero},
+    process::segment::{AHEAD_OF, AHEAD_SHARE, Backing, Leaf, Wish, Zero},
 };
 use pagelab_workloads::{memtype::needs::Module, needs::Pool};
 
@@ -32,7 +32,10 @@ pub(super) const ROWS: [Row; 3] = [
     Row {
         backing: Backing::Thp,
         about: "transparent huge pages, where the kernel finds some",
-        needs: |_| Vec::new(),
+        needs: |wish| match wish.zero {
+            Zero::Ahead => vec![Available(bytes(wish)).needed()],
+            Zero::Fault | Zero::Release => Vec::new(),
+        },
     },
     Row {
         backing: Backing::Hugetlb,
@@ -105,6 +108,36 @@ impl Need for Frames {
     }
 }
 
+/// So many bytes that can be zeroed ahead: others need some, too.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Available(u64);
+
+impl Available {
+    fn most() -> u64 {
+        Topology::machine().memory_budget().bytes / AHEAD_OF * AHEAD_SHARE
+    }
+}
+
+impl Need for Available {
+    fn name(&self) -> String {
+        format!("{} of available memory before the program begins", display_bytes(self.0 as f64))
+    }
+
+    fn check(&self) -> bool {
+        self.0 <= Self::most()
+    }
+
+    fn cure(&self) -> String {
+        "ask for less by --heap and --mmap, or take --zero fault".to_owned()
+    }
+
+    fn found(&self) -> Option<String> {
+        let by = Topology::machine().memory_budget().limited_by;
+        let most = display_bytes(Self::most() as f64);
+        Some(format!("it takes {most} at most: {AHEAD_SHARE} of {AHEAD_OF} parts of {by}"))
+    }
+}
+
 /// Refuses what no back end could do, whatever the machine has.
 pub(super) fn refuse(wish: &Wish) -> Result<(), String> {
     let name = wish.backing.name();
@@ -113,6 +146,11 @@ pub(super) fn refuse(wish: &Wish) -> Result<(), String> {
         Backing::Thp if keeps && wish.mmap == 0 => {
             Err("--zero release keeps maps that are given back, and --mmap 0 (SMM_MMAP) has none: \
              give --mmap a size, or take --zero fault"
+                .to_owned())
+        }
+        Backing::Thp if wish.zero == Zero::Ahead && bytes(wish) == 0 => {
+            Err("--zero ahead takes the memory of both segments before each program begins: say \
+                 how much, by --heap or --mmap (SMM_HEAP, SMM_MMAP)"
                 .to_owned())
         }
         Backing::Thp => Ok(()),
@@ -184,8 +222,11 @@ pub(super) fn held<T>(
 
 fn lack(wish: &Wish, need: &dyn Need) -> Failure {
     let (name, cure, found) = (need.name(), need.cure(), found(need));
-    let backing = wish.backing.name();
-    host!("--backing {backing} needs {name}{found}: {cure}")
+    let who = match wish.backing {
+        Backing::Thp => format!("--zero {}", wish.zero.name()),
+        Backing::Hugetlb | Backing::Module => format!("--backing {}", wish.backing.name()),
+    };
+    host!("{who} needs {name}{found}: {cure}")
 }
 
 /// What there is of it: `, and there are 3`.
@@ -238,6 +279,20 @@ mod tests {
         assert!(of(Backing::Thp, 0).unwrap_err().contains("--mmap 0"));
         assert!(of(Backing::Hugetlb, 1 << 30).unwrap_err().contains("leave --zero out"));
         assert!(of(Backing::Module, 1 << 30).unwrap_err().contains("--zero fault"));
+    }
+
+    #[test]
+    fn memory_that_is_zeroed_ahead_is_asked_for_by_its_size_and_available() {
+        let of = |heap| Wish { heap, zero: Zero::Ahead, ..Wish::default() };
+        assert!(refuse(&of(0)).unwrap_err().contains("--heap or --mmap"));
+        assert!(refuse(&of(1 << 30)).is_ok());
+        let need = |wish: &Wish| (ROWS[0].needs)(wish);
+        assert!(need(&of(64 << 20)).iter().all(|need| need.check()));
+        let much = need(&of(1 << 50));
+        assert!(!much[0].check() && much[0].found().unwrap().contains("3 of 4 parts of "));
+        let why = lack(&of(1 << 50), much[0].as_ref()).sentence();
+        assert!(why.starts_with("--zero ahead needs 1024 TiB of available memory"), "{why}");
+        assert!(need(&Wish { zero: Zero::Fault, ..of(1 << 50) }).is_empty());
     }
 
     #[test]
