@@ -20,7 +20,7 @@ use std::{
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    for argument in ["-Wl,-Bsymbolic-functions", "-Wl,-z,norelro", "-nostartfiles"] {
+    for argument in ["-Wl,-Bsymbolic-functions", "-nostartfiles"] {
         println!("cargo::rustc-link-arg-cdylib={argument}");
     }
     if let Some(archive) = unwinder() {
