@@ -10,33 +10,24 @@ use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
 use crate::{At, Block, Cell, Note, Numbers, Time, Tone, parameters::display};
 
-/// What a record is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// Every claim holds.
-    Valid,
-    /// A claim does not hold: the thing measured is not the thing named.
-    Invalid,
-    /// From an emulated machine: its states hold, its times mean nothing.
-    Emulated,
-    /// The host lacks something.
-    Skipped,
-    /// It died, hung, or could not be set up.
-    Failed,
+pagelab_record::named! {
+    /// What a record is worth.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Standing {
+        /// Every claim holds.
+        Valid = "valid",
+        /// A claim does not hold: the thing measured is not the thing named.
+        Invalid = "invalid",
+        /// From an emulated machine: its states hold, its times mean nothing.
+        Emulated = "emulated",
+        /// The host lacks something.
+        Skipped = "skipped",
+        /// It died, hung, or could not be set up.
+        Failed = "failed",
+    }
 }
 
 impl Standing {
-    /// The name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Invalid => "invalid",
-            Self::Emulated => "emulated",
-            Self::Skipped => "skipped",
-            Self::Failed => "failed",
-        }
-    }
-
     /// What a table shows in place of a number.
     pub fn cell(self) -> Cell {
         match self {

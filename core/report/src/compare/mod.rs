@@ -34,6 +34,7 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
+pub(crate) use self::facts::Class;
 pub use self::{
     counts::{Counting, Counts, Heading, Most, Named},
     hosts::{Fleet, Hosts},
@@ -42,7 +43,7 @@ pub use self::{
     twice::{Pair as TwicePair, Twice},
 };
 use self::{
-    facts::{Class, Difference},
+    facts::Difference,
     judged::{Against, Cell, against, delta_of},
 };
 use crate::{

@@ -239,9 +239,8 @@ impl Both {
         };
         let counter = over.get("counter").cloned().or(counter);
         let time = pick("time", &theirs.time, &spec.time, "elapsed");
-        let known = [Time::Elapsed, Time::Cpu, Time::None].into_iter();
-        let time = known
-            .clone()
+        let time = Time::ALL
+            .into_iter()
             .find(|known| known.name() == time)
             .ok_or_else(|| format!("no time is called `{time}`; there are elapsed, cpu, none"))?;
         let mut asked = theirs.case.clone().unwrap_or_else(|| spec.case.clone());

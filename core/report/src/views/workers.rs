@@ -23,25 +23,17 @@ const WORKERS: [&str; 4] = ["threads", "processes", "vmas", "size"];
 pub(crate) use pagelab_record::vocabulary::arm::ALONE;
 use pagelab_record::vocabulary::{arm::IDLE, arm::PRESENT, series::BESIDE};
 
-/// How the workers of a case are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
-    Threads,
-    ThreadsApart,
-    Processes,
+pagelab_record::named! {
+    /// How the workers of a case are made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Way {
+        Threads = "threads",
+        ThreadsApart = "threads, a VMA each",
+        Processes = "processes",
+    }
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::Threads, Self::ThreadsApart, Self::Processes];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::ThreadsApart => "threads, a VMA each",
-            Self::Processes => "processes",
-        }
-    }
-
     fn of(entry: &Entry) -> (u32, Vec<Self>) {
         let count = |name| entry.value(name).parse::<u32>().unwrap_or(1);
         let (threads, processes) = (count("threads"), count("processes"));
