@@ -22,7 +22,7 @@ use pagelab_record::{
     schema::RUN_SCHEMA,
     vocabulary::workload::TRIED,
 };
-use pagelab_report::Report;
+use pagelab_report::{Forms, Report};
 use pagelab_sys::{files::folder::Folder, machine::environment, time::unix_seconds};
 
 use crate::{

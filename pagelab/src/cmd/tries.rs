@@ -33,7 +33,7 @@ use pagelab_program::ladder::{
     rungs::{Ground, Offer},
 };
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
-use pagelab_report::BuildLimit;
+use pagelab_report::{BuildLimit, Forms};
 use pagelab_sys::process::{catch_interrupts, tree};
 
 use self::{chosen::chosen, input::input};

@@ -1,7 +1,7 @@
 //! Advice: the ranking, ties, what is named and why, in every form.
 
 use pagelab_record::{Asked, Clock, Data, Measured, Outcome, Record, RunHeader, vocabulary::Check};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::{Value, json};
 
 use crate::golden;

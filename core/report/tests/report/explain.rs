@@ -3,7 +3,7 @@
 use pagelab_record::{
     Clock, Data, Measured, Outcome, Record, Series, Table, Unit, vocabulary::Check,
 };
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::{Value, json};
 
 use crate::golden::{case, claim, counters, histogram, journal, measured, values};

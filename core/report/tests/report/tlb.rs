@@ -5,7 +5,7 @@ use pagelab_record::{
     vocabulary::Check,
     walks::{Look, Looks, Walked},
 };
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::json;
 
 use crate::{explain, golden};

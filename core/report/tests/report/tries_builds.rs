@@ -4,7 +4,7 @@ use pagelab_record::{
     asked::{Own, Reach, Try},
     vocabulary::tried::AS_SET_UP,
 };
-use pagelab_report::{BuildLimit, Report};
+use pagelab_report::{BuildLimit, Forms, Report};
 
 use crate::tries::{Came, asked, came, flat};
 
