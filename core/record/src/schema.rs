@@ -256,6 +256,17 @@ pub enum Data {
     Summary(Summary),
 }
 
+impl Series {
+    /// Whether its observations were timed one by one, and several of them.
+    pub fn is_distribution(&self) -> bool {
+        match &self.data {
+            Data::Histogram(_) => true,
+            Data::Values(values) => self.ops == 1 && values.len() > 1,
+            Data::Summary(_) => false,
+        }
+    }
+}
+
 impl From<Vec<u64>> for Data {
     fn from(values: Vec<u64>) -> Self {
         Self::Values(values)

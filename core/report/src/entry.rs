@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
-use crate::{At, Block, Cell, Note, Numbers, Time, Tone, parameters::display};
+use crate::{At, Cell, Note, Numbers, Time, Tone, parameters::display};
 
 pagelab_record::named! {
     /// What a record is worth.
@@ -158,11 +158,11 @@ impl Entry {
 
     /// What stands below a table about its row: each claim that does not hold. The head of the
     /// report says of all of them what is emulated, and so does the last cell of each.
-    pub fn notes(&self) -> impl Iterator<Item = Block> {
+    pub fn notes(&self) -> impl Iterator<Item = Note> {
         let invalid = self.failed_claims().filter(|_| self.standing == Standing::Invalid);
         invalid.map(|claim| {
             let text = format!("{}: {}", self.short, display_claim(claim));
-            Block::Note(Note { tone: Tone::Bad, tag: "INVALID", text, cure: String::new() })
+            Note::bad("INVALID", text, "")
         })
     }
 }

@@ -88,12 +88,7 @@ impl Numbers {
 
     fn add_samples(&mut self, at: At<'_>, samples: &Samples, first: &Series) {
         let unit = unit_of(first.unit);
-        let distribution = match &first.data {
-            Data::Histogram(_) => true,
-            Data::Values(values) => first.ops == 1 && values.len() > 1,
-            Data::Summary(_) => false,
-        };
-        let shown = if distribution { &QUANTILES[..] } else { &QUANTILES[..1] };
+        let shown = if first.is_distribution() { &QUANTILES[..] } else { &QUANTILES[..1] };
         let median = samples.estimate(0.5);
         let repetitions = median.map_or(1, |median| median.repetitions);
         let all = samples.len() as f64;

@@ -34,7 +34,7 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
-pub(crate) use self::facts::Class;
+pub(crate) use self::{arms::ratio as by_process, facts::Class};
 pub use self::{
     counts::{Counting, Counts, Heading, Most, Named},
     hosts::{Fleet, Hosts},

@@ -10,7 +10,7 @@
 
 use super::{WORKLOAD, title};
 use crate::{
-    Block, Cell, Entry, Grid, Note, Run, Section, Table, Tone,
+    Cell, Entry, Grid, Note, Run, Section, Table, Tone,
     published::compared::{self, Compared, Kind},
 };
 
@@ -33,7 +33,7 @@ pub(crate) fn compared_section(run: &Run) -> Option<Section> {
          model's own chance explains any.",
     );
     for (entry, rows) in &with {
-        section.blocks.push(Block::Heading(title(entry.case())));
+        section.head(title(entry.case()));
         section.add(table(rows));
         section.add(freedom(entry, rows));
         section.all(order(rows));
@@ -128,26 +128,23 @@ fn order(rows: &[Compared]) -> Option<String> {
 /// What the model does not explain.
 fn remark(row: &Compared) -> Option<Note> {
     let (error, sigmas) = (row.error()?, row.sigmas());
-    let (tone, text) = match sigmas {
-        Some(sigmas) if sigmas.abs() > CHANCE => (
-            Tone::Warn,
-            format!(
-                "{}, {}: {} is {:.0} standard deviations of the published mean ({:.0} of one \
-                 run), so chance does not explain it.",
-                row.source,
-                row.metric.name,
-                percent(error),
-                sigmas.abs(),
-                (sigmas / f64::from(row.runs).sqrt()).abs(),
-            ),
+    let text = match sigmas {
+        Some(sigmas) if sigmas.abs() > CHANCE => format!(
+            "{}, {}: {} is {:.0} standard deviations of the published mean ({:.0} of one run), so \
+             chance does not explain it.",
+            row.source,
+            row.metric.name,
+            percent(error),
+            sigmas.abs(),
+            (sigmas / f64::from(row.runs).sqrt()).abs(),
         ),
         None if row.kind == Kind::Predicted && error.abs() > 0.02 => {
-            (Tone::Warn, format!("{}, {}: off by {}.", row.source, row.metric.name, percent(error)))
+            format!("{}, {}: off by {}.", row.source, row.metric.name, percent(error))
         }
         _ => return None,
     };
     let tag = if row.is_variant() { "left out" } else { "not explained" };
-    Some(Note { tone, tag, text, cure: String::new() })
+    Some(Note::warn(tag, text, ""))
 }
 
 /// Every constant of the model with what it was chosen by.
