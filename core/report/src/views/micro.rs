@@ -40,12 +40,7 @@ fn micros(quantity: Option<Quantity>) -> Cell {
     Cell::maybe(quantity.map(|time| format!("{} µs", group_thousands(time.value / 1e3))))
 }
 
-/// Every case, and the published results beside.
-pub(crate) fn sections(run: &Run) -> Vec<Section> {
-    [section(run), beside(run)].into_iter().flatten().collect()
-}
-
-fn section(run: &Run) -> Option<Section> {
+pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let shown = columns(&mine, &["mode"]);
     let count = |entry: &&Entry, name| entry.counter(name).map(|n| group_thousands(n as f64));
@@ -94,7 +89,7 @@ struct Row {
 }
 
 /// Published, simulated, measured.
-fn beside(run: &Run) -> Option<Section> {
+pub(crate) fn beside(run: &Run) -> Option<Section> {
     let published = |arm: &str| {
         let of = |entry: &&Entry| entry.numbers.get(elapsed(arm, TIME), "p50").is_some();
         let mut mine = run.published.iter().filter(|e| e.value(parameter::SCENARIO) == SCENARIO);
