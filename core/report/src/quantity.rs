@@ -188,7 +188,7 @@ impl Quantity {
 }
 
 /// Two ends, with their unit once where it is the same.
-fn span([low, high]: [String; 2]) -> String {
+pub(crate) fn span([low, high]: [String; 2]) -> String {
     match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
         _ => format!("{low}–{high}"),

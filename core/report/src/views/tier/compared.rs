@@ -11,6 +11,7 @@
 use super::{WORKLOAD, title};
 use crate::{
     Cell, Entry, Grid, Note, Run, Section, Table, Tone,
+    gathered::same_order,
     published::compared::{self, Compared, Kind},
 };
 
@@ -98,28 +99,14 @@ fn freedom(entry: &Entry, rows: &[Compared]) -> String {
 
 /// Whether the sources come in the published order of their times.
 fn order(rows: &[Compared]) -> Option<String> {
-    let times: Vec<&Compared> = rows
-        .iter()
-        .filter(|row| row.metric.is_time() && row.published.is_some() && !row.is_variant())
-        .collect();
-    let (mut agree, mut pairs) = (0, 0);
-    let mut wrong = Vec::new();
-    for (at, one) in times.iter().enumerate() {
-        for other in &times[at + 1..] {
-            let (Some(a), Some(b)) = (one.published, other.published) else { continue };
-            pairs += 1;
-            if (a < b) == (one.simulated < other.simulated) {
-                agree += 1;
-            } else {
-                wrong.push(format!("{} and {}", one.source, other.source));
-            }
-        }
-    }
+    let times = rows.iter().filter(|row| row.metric.is_time() && !row.is_variant());
+    let both = times.filter_map(|row| Some((row.source.as_str(), [row.published?, row.simulated])));
+    let (agree, pairs, wrong) = same_order(&both.collect::<Vec<_>>());
     (pairs > 0).then(|| {
         let but = if wrong.is_empty() {
             String::new()
         } else {
-            format!("; the other way round: {}", wrong.join(", "))
+            format!("; the other way round: {wrong}")
         };
         format!("Order of the times: {agree} of {pairs} pairs as published{but}.")
     })
