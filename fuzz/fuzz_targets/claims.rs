@@ -11,6 +11,7 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use pagelab_fuzz::{folder, short, sow, text};
+use pagelab_program::PART;
 use pagelab_record::{Record, RunHeader, journal};
 use pagelab_report::{Publication, Report, Style, VIEWS, Views};
 
@@ -100,7 +101,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         }
         Ok(publication) => {
             let (header, records) = &*GOLDEN;
-            let views = Views::new(VIEWS, |_, _| None);
+            let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
             let report = Report::of(header, records, None, &[publication], &views);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }

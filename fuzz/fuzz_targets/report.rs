@@ -12,6 +12,7 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use pagelab_fuzz::{folder, short, sow, text};
+use pagelab_program::{PART, views::advise};
 use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
@@ -134,7 +135,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
     let Asked { header, records, published, width, color } = asked;
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
-    let views = Views::new(VIEWS, |_, _| None);
+    let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
     let report = Report::of(&header, &records, damage.as_ref(), published, &views);
     let style = Style { color, width };
     // One form each time: all are views of what was derived above, which takes the longest.
@@ -145,8 +146,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         4 => assert!(!report.csv().is_empty()),
         5 => assert!(serde_json::from_str::<Value>(&report.json()).is_ok()),
         _ => {
-            let advice = report.advice_json();
-            assert_eq!(report.advice(style).is_some(), advice.is_some());
+            let advice = advise::json(report.run());
+            assert_eq!(report.only(&["advise"], style).is_some(), advice.is_some());
             assert!(advice.is_none_or(|json| serde_json::from_str::<Value>(&json).is_ok()));
         }
     }

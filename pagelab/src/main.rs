@@ -6,11 +6,8 @@
 #[macro_use(host, usage)]
 extern crate pagelab_cli;
 
-mod capture;
 mod cmd;
 mod parts;
-mod preload;
-mod trials;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -20,9 +17,10 @@ use self::{
     settings::CASE_COMMAND,
 };
 pub(crate) use pagelab_cli::{
-    args, examples, exit, history, latest, lock, output, part, progress, published, session,
-    settings,
+    args, examples, exit, history, latest, lock, output, part, preload, progress, published,
+    resume, session, settings, trials,
 };
+pub(crate) use pagelab_emulation::capture;
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
     process::{

@@ -26,7 +26,10 @@ macro_rules! folder {
 }
 
 /// Every part.
-pub(crate) const PARTS: &[&Part] = &[&Part {
+pub(crate) const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS];
+
+/// What has no crate of its own yet.
+const OTHERS: Part = Part {
     workloads: WORKLOADS,
     requirements: CATALOGUE,
     views: VIEWS,
@@ -49,7 +52,8 @@ pub(crate) const PARTS: &[&Part] = &[&Part {
             all.map(|why| (format!("{}: {}", why.says, why.cure), json!(why))).collect()
         },
     }],
-}];
+    ..Part::NONE
+};
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

@@ -7,6 +7,7 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
+use pagelab_program::PART;
 use pagelab_record::{
     Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Unit,
     journal::{self, Damage},
@@ -20,6 +21,11 @@ use pyo3::{
 };
 
 use crate::arrow::Table;
+
+/// What is shown of every workload.
+fn views() -> Views {
+    Views::new(PART.views.iter().chain(VIEWS), default_of)
+}
 
 /// A run: its records, and its numbers as tables.
 ///
@@ -60,7 +66,7 @@ impl Run {
     fn report(&self, host: Option<&str>) -> Report {
         let mine = self.records.iter().filter(|record| record.host.name() == host);
         let mine: Vec<Record> = mine.cloned().collect();
-        Report::of(&self.header, &mine, self.damage.as_ref(), &[], &Views::new(VIEWS, default_of))
+        Report::of(&self.header, &mine, self.damage.as_ref(), &[], &views())
     }
 
     /// Records that ran and whose numbers may be quoted, with their places.

@@ -13,11 +13,14 @@ pub mod latest;
 pub mod lock;
 pub mod output;
 pub mod part;
+pub mod preload;
 pub mod progress;
 pub mod published;
+pub mod resume;
 pub mod session;
 pub mod settings;
+pub mod trials;
 mod turns;
 
 pub use anyhow;
-pub use part::{DoctorSection, Hidden, Part, Source};
+pub use part::{DoctorSection, Hidden, Part, Resume, Source};

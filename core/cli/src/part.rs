@@ -11,10 +11,15 @@ use pagelab_bench::{
     suite::{self, Known, Suite},
     workload::{self, Row as Workload, Table},
 };
+use pagelab_record::RunHeader;
 use pagelab_report::{View, Views};
 use serde_json::Value;
 
-use crate::args::Row;
+use crate::{
+    args::{Conduct, Row},
+    exit::{Exit, Failure},
+    session,
+};
 
 /// A part.
 #[derive(Debug)]
@@ -37,6 +42,33 @@ pub struct Part {
     pub hidden: &'static [Hidden],
     /// What `doctor` says of the machine besides.
     pub doctor: &'static [DoctorSection],
+    /// How its runs go on, where they are more than the cases of their plan.
+    pub resume: Option<Resume>,
+}
+
+impl Part {
+    /// A part that brings nothing: what a row need not say.
+    pub const NONE: Self = Self {
+        workloads: &[],
+        requirements: &[],
+        views: &[],
+        commands: &[],
+        examples: "",
+        suites: &[],
+        publications: &[],
+        hidden: &[],
+        doctor: &[],
+        resume: None,
+    };
+}
+
+/// How runs go on that stopped.
+#[derive(Debug)]
+pub struct Resume {
+    /// Whether a run is one of them.
+    pub takes: fn(&RunHeader) -> bool,
+    /// Goes on with it.
+    pub go_on: fn(session::Run, &Conduct) -> Result<Exit, Failure>,
 }
 
 /// The files of a publication that is built in.

@@ -44,7 +44,7 @@ pub use compare::{
 pub use forms::Forms;
 pub use json::{Line, Lines, Told};
 pub use listing::Listing;
-pub use metric::Statistic;
+pub use metric::{FAULT_IN, Statistic};
 pub use published::{
     Publication,
     compared::{Compared, Kind, compared},
@@ -52,7 +52,7 @@ pub use published::{
 pub use report::Report;
 pub use terminal::Style;
 pub use view::{Defaults, Derive, Rank, Said, Sections, View, Views};
-pub use views::{BuildLimit, VIEWS};
+pub use views::{VIEWS, release_per_page};
 pub use visible::visible;
 
 // What a view is drawn with is named here, so that a view need not know the files.

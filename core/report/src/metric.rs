@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Map, populate and touch taken together.
-pub(crate) const FAULT_IN: &str = "fault-in";
+pub const FAULT_IN: &str = "fault-in";
 
 /// What is taken of the observations of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,14 +10,13 @@ use serde_json::Value;
 use crate::{
     Block, Document, Note, Run, Section,
     compare::{Asked, Comparison, Side},
-    forms::{self, Forms},
+    forms::Forms,
     html,
     json::{self, Lines},
     published::Publication,
     terminal::{self, Style},
     view::Views,
-    views::{self, BuildLimit},
-    visible::visible,
+    views,
 };
 
 /// One run, ready to be read.
@@ -68,31 +67,20 @@ impl Report {
         frames.collect::<Vec<_>>().join("\n")
     }
 
-    /// The answer of a run that advises, for a terminal; `None` where nothing was asked.
-    pub fn advice(&self, style: Style) -> Option<String> {
-        let mut sections = vec![views::advice(&self.run)?];
-        sections.extend(views::intervals(&self.run));
+    /// Some of its sections alone, for a terminal; `None` where the records have none of the first.
+    pub fn only(&self, ids: &[&str], style: Style) -> Option<String> {
+        let mut sections = self.document.sections.clone();
+        sections.retain(|section| ids.contains(&&*section.id));
+        sections.iter().find(|section| section.id == ids[0])?;
         let alerts = self.document.alerts.clone();
         let title = self.document.title.clone();
         let document = Document { title, alerts, sections, ..Document::default() };
-        Some(terminal::render(&document.harmless(), style))
+        Some(terminal::render(&document, style))
     }
 
-    /// The same as JSON, `pagelab.advice/1`.
-    pub fn advice_json(&self) -> Option<String> {
-        let advice = views::Advice::of(&self.run)?;
-        Some(forms::json(&views::advice_value(&advice)))
-    }
-
-    /// What each limit came to that another build of a tried program exceeds.
-    pub fn exceeded(&self, limits: &[BuildLimit]) -> Vec<String> {
-        views::exceeded(&self.run, limits)
-    }
-
-    /// The stacks of a program that was watched, folded for flame graphs and weighted by stall in
-    /// nanoseconds; empty where whole stacks were not asked for.
-    pub fn folded(&self) -> String {
-        visible(&views::folded(&self.run))
+    /// The records that it is of, for what a part says of them in a form of its own.
+    pub fn run(&self) -> &Run {
+        &self.run
     }
 
     /// One line for each case, arm, series and statistic, for programs that want no text.

@@ -1,11 +1,9 @@
 //! One file for each command, and the table of them.
 
 mod ab;
-mod advise;
 mod check;
 mod compare;
 mod doctor;
-mod explain;
 mod fleet;
 mod generate;
 mod history;
@@ -17,7 +15,6 @@ mod segment;
 mod selftest;
 mod tier;
 mod trace;
-mod tries;
 
 use std::ffi::OsString;
 
@@ -42,14 +39,7 @@ const GENERAL: &[Row] = &[
 ];
 
 /// Those that parts bring.
-pub(crate) const OF_PARTS: &[Row] = &[
-    Row::of::<advise::Advise>("advise"),
-    Row::of::<explain::Explain>("explain"),
-    Row::of::<tries::Try>("try"),
-    segment::ROW,
-    trace::ROW,
-    tier::ROW,
-];
+pub(crate) const OF_PARTS: &[Row] = &[segment::ROW, trace::ROW, tier::ROW];
 
 /// Those for many machines, for old runs, and for pagelab itself.
 const REST: &[Row] = &[

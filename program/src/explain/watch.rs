@@ -26,6 +26,7 @@ use pagelab_sys::{
 use super::{
     counts::Seen,
     eyes::{Eyes, Sight},
+    kind::Kind,
     walks::Sampler,
 };
 use crate::stat::Stat;
@@ -194,6 +195,15 @@ impl Watched {
             ..Self::default()
         };
         watched.seen_by(eyes)
+    }
+
+    /// Minor faults of which nobody knows what they were: those of an unknown kind, and those that
+    /// came faster than they were read.
+    pub(crate) fn unknown(&self) -> u64 {
+        let groups = self.seen.groups.iter().filter(|(group, _)| group.kind == Kind::Unknown);
+        let lost =
+            self.told.as_ref().map_or(0, |[minor, ..]| minor.counted.saturating_sub(minor.samples));
+        groups.map(|(_, count)| count.faults).sum::<u64>() + lost
     }
 
     /// The same with what was seen of it.

@@ -27,8 +27,9 @@ use crate::{explain::counts::First, made};
 /// Units that are told, those with most faults first.
 const TOLD: usize = 200;
 
-/// The record of the units of a program, of which none is chosen.
-pub fn units(run: &str, case: Case, logged: &Logged, firsts: &[First]) -> Record {
+/// The record of the units of a program, of which none is chosen. Of the faults that are `unknown`
+/// nobody saw whether they were first touches.
+pub fn units(run: &str, case: Case, logged: &Logged, (firsts, unknown): (&[First], u64)) -> Record {
     let Played { mut units, elsewhere } = play(logged, firsts);
     units.sort_by_key(|unit| (std::cmp::Reverse(unit.faults), unit.key));
     let rest: u64 = units.iter().skip(TOLD).map(|unit| unit.faults).sum();
@@ -36,7 +37,11 @@ pub fn units(run: &str, case: Case, logged: &Logged, firsts: &[First]) -> Record
     let names = logged.names(units.iter().map(|unit| &unit.site));
     let tables = units.iter().zip(&names).enumerate();
     let tables = tables.map(|(nth, (unit, name))| table(nth, name, unit)).collect();
-    let counters = [(tried::ELSEWHERE, elsewhere + rest), (tried::UNLOGGED, logged.lost)];
+    let counters = [
+        (tried::ELSEWHERE, elsewhere + rest),
+        (tried::UNKNOWN, unknown),
+        (tried::UNLOGGED, logged.lost),
+    ];
     let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
     let measured = Measured { tables, counters, ..Measured::default() };
     made::record(run, UNITS, case, Outcome::Measured(measured))

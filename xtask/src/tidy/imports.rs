@@ -16,9 +16,10 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("live", &["tier", "sys"]),
     ("bench", &["record", "sys"]),
     ("workloads", &["record", "initrd", "trace", "sys", "emu", "tier", "bench"]),
-    ("program", &["bench", "workloads", "record", "sys"]),
     ("report", &["record"]),
     ("cli", &["record", "sys", "bench", "report"]),
+    ("emulation", &["sys", "cli"]),
+    ("program", &["record", "trace", "sys", "bench", "workloads", "report", "cli", "emulation"]),
     (
         "pagelab",
         &[
@@ -30,9 +31,10 @@ const HOUSE: &[(&str, &[&str])] = &[
             "live",
             "bench",
             "workloads",
-            "program",
             "report",
             "cli",
+            "emulation",
+            "program",
         ],
     ),
     ("heat", &["interpose", "sys"]),
@@ -43,7 +45,7 @@ const HOUSE: &[(&str, &[&str])] = &[
         "fuzz",
         &["record", "trace", "tier", "sys", "live", "bench", "workloads", "program", "report"],
     ),
-    ("python", &["record", "trace", "sys", "bench", "workloads", "report"]),
+    ("python", &["record", "trace", "sys", "bench", "workloads", "report", "program"]),
     ("vm", &["record", "sys"]),
     ("xtask", &["initrd"]),
 ];

@@ -49,9 +49,11 @@ pub const UNIT_COLUMNS: [(&str, &str); 11] = [
 pub const HEAP: u64 = 0;
 pub const MAPPED: u64 = 1;
 pub const ALLOCATED: u64 = 2;
-/// First touches in memory of no unit; what the log had no room for; the fault of a base page and
+/// First touches in memory of no unit; faults of which nobody saw whether they were first touches;
+/// what the log had no room for; the fault of a base page and
 /// of a huge one, nanoseconds; and the least that any choice of as much gain would hold untouched.
 pub const ELSEWHERE: &str = "faults_elsewhere";
+pub const UNKNOWN: &str = "faults_unknown";
 pub const UNLOGGED: &str = "unlogged_entries";
 pub const BASE_FAULT: &str = "base_fault_ns";
 pub const HUGE_FAULT: &str = "huge_fault_ns";

@@ -20,7 +20,7 @@ pub(crate) use pagelab_record::vocabulary::{
     arm::AS_PUBLISHED, arm::CONTROL, arm::OURS as ARM, series::CALL, series::FAULT,
     series::FAULT_COLD as COLD, series::FAULT_FALLBACK as FALLBACK,
     series::FAULT_PAGE_TABLE as PAGE_TABLE, series::FAULT_RESPONSE as RESPONSE, series::TOUCH,
-    series::WALK, workload::LATENCY as WORKLOAD,
+    workload::LATENCY as WORKLOAD,
 };
 /// What a row is about where there are no faults: touches of pages that a call made present, and
 /// calls that are timed themselves.

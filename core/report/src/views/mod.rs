@@ -2,11 +2,9 @@
 //!
 //! What a row may say is [`View`]; a part of a report is a file and a row here.
 
-mod advise;
 mod curve;
 mod distributions;
 mod environment;
-pub(crate) mod explain;
 mod findings;
 mod fit;
 mod latency;
@@ -23,26 +21,19 @@ mod throughput;
 mod tier;
 mod tlb;
 mod trace;
-mod tries;
 mod userfaultfd;
 mod verify;
 mod workers;
 
 use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, OP, REPLAY, TEST};
 
-pub use self::tries::BuildLimit;
-pub(crate) use self::{
-    advise::{Advice, section as advice, value as advice_value},
-    environment::{display as display_fact, facts},
-    explain::folded,
-    outcomes::intervals,
-    tries::exceeded,
-};
+pub(crate) use self::environment::{display as display_fact, facts};
+pub use self::throughput::release_per_page;
 use crate::{
     Run, Section, Time,
     metric::FAULT_IN,
     view::{
-        Derive::{self, Alone, Together},
+        Derive::{self, Alone},
         Rank,
         Sections::{Each, Many},
         View,
@@ -51,34 +42,9 @@ use crate::{
 
 /// Every part of a report, in the order of reading.
 pub const VIEWS: &[View] = &[
-    View {
-        rank: Rank::Answer,
-        sections: Each(&[advise::section]),
-        headlines: advise::headlines,
-        ..View::NONE
-    },
     View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
     View { rank: Rank::Answer, sections: Each(&[tier::compared_section]), ..View::NONE },
-    View {
-        workloads: &[explain::WORKLOAD],
-        short: &["program"],
-        derive: &[Together(explain::derive)],
-        sections: Each(&[explain::section]),
-        headlines: explain::headlines,
-        counting: Some(&explain::COUNTING),
-        json: &[("advice", explain::value)],
-        ..View::NONE
-    },
-    View {
-        workloads: &[tries::WORKLOAD],
-        short: &["rung"],
-        sections: Each(&[tries::section]),
-        headlines: tries::headlines,
-        json: &[("tried", tries::value), ("predictions", tries::predictions), ("fit", tries::fit)],
-        is_aside: tries::is_aside,
-        ..View::NONE
-    },
     View {
         workloads: &[latency::WORKLOAD],
         main: &[(FAULT, Time::Elapsed)],
@@ -227,7 +193,7 @@ pub const VIEWS: &[View] = &[
         rank: Rank::Proof,
         sections: Each(&[
             |run| Some(outcomes::witness(run)),
-            intervals,
+            outcomes::intervals,
             outcomes::skipped,
             outcomes::failed,
             outcomes::warnings,

@@ -3,26 +3,23 @@
 use pagelab_report::{VIEWS, Views};
 
 #[cfg(test)]
-mod advise;
-#[cfg(test)]
 mod compare;
-mod compare_faults;
 #[cfg(test)]
 mod curve;
-#[cfg(test)]
-mod explain;
 #[cfg(test)]
 mod findings;
 #[cfg(test)]
 mod forms;
-#[cfg(test)]
-mod frozen;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod golden_memory;
 #[cfg(test)]
 mod golden_memtype;
+#[cfg(test)]
+mod made;
+#[cfg(test)]
+mod made_chains;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
@@ -35,8 +32,6 @@ mod refused;
 mod stages;
 #[cfg(test)]
 mod tlb;
-mod tries;
-mod tries_builds;
 #[cfg(test)]
 mod userfaultfd;
 

@@ -23,12 +23,12 @@ use pagelab_report::{Asked, Comparison, Forms, Side, TwicePair};
 use pagelab_sys::time::monotonic_raw_ns;
 
 use super::{
-    super::{ab, resume::opened, run::load},
+    super::{ab, run::load},
     Selftest,
 };
 use crate::{
     exit::{Exit, Failure},
-    output, part,
+    output, part, resume,
     session::{self, Place},
     settings,
     trials::Kept,
@@ -136,7 +136,7 @@ impl Bench<'_> {
         let arms = EQUAL.map(|name| Arm { name: name.to_owned(), change: Change::Nothing });
         let (plan, arms) = ab::plan(self.plan.clone(), arms)?;
         let mut run = if place.directory.join(pagelab_record::journal::FILE).is_file() {
-            opened(&place.directory, self.asked.conduct.wait.patience())?
+            resume::opened(&place.directory, self.asked.conduct.wait.patience())?
         } else {
             let mut header =
                 session::header(&place.run, &self.suite.name, &self.suite.published, &plan);

@@ -55,7 +55,9 @@ fn fitted(lab: &Lab, way: &str) -> Option<Record> {
         }
         assert!(said.contains("Which mappings are worth it"), "{said}");
         let chosen = records.into_iter().rfind(|record| record.workload == UNITS)?;
-        if !is_usual(&chosen) {
+        // Without tracepoints the kind of a fault is known where somebody looked before the program
+        // was over: nobody does at what its start takes.
+        if measured(&chosen).counters[tried::UNKNOWN] > 100 || !is_usual(&chosen) {
             return None;
         }
         assert!(said.contains("1 of 2 mappings") || said.contains("1 of 3 mappings"), "{said}");
@@ -91,7 +93,8 @@ fn the_dense_mapping_is_chosen_and_the_memory_of_the_sparse_ones_is_spared() {
     assert_eq!(["way", "size", "areas"].map(dense), [1, 64 << 20, 1]);
     assert_eq!(["way", "size", "areas"].map(sparse), [1, 32 << 20, 6]);
     assert_eq!((dense("chosen"), sparse("chosen")), (1, 0));
-    assert!(dense("faults") >= 64 * 256 && sparse("faults") >= 6 * 16 * 20);
+    let faults = [dense("faults"), sparse("faults")];
+    assert!(faults[0] >= 64 * 256 && faults[1] >= 6 * 16 * 20, "{faults:?}");
     assert!(dense("extra") < 4 << 20 && sparse("extra") > 6 * (20 << 20), "what is never touched");
     let rungs = rungs(&lab, "run");
     let (fit, plain) = (&rungs[tried::FIT], &rungs[tried::PLAIN]);

@@ -40,9 +40,10 @@ impl Climb<'_> {
         let mut units = None;
         let watch = self.watch(base)?.map(|(mut watched, logged)| {
             let firsts = watched.seen.firsts.take();
-            units = firsts
-                .zip(logged)
-                .map(|(firsts, logged)| fit::record::units(run, case.clone(), &logged, &firsts));
+            let unknown = watched.unknown();
+            units = firsts.zip(logged).map(|(firsts, logged)| {
+                fit::record::units(run, case.clone(), &logged, (&firsts, unknown))
+            });
             watched
         });
         let outcome = match watch {

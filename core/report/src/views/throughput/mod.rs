@@ -224,7 +224,7 @@ fn cold_page_of(entry: &Entry) -> Option<Quantity> {
 }
 
 /// What giving back a page under test takes, in nanoseconds.
-pub(crate) fn release_per_page(entry: &Entry) -> Option<Quantity> {
+pub fn release_per_page(entry: &Entry) -> Option<Quantity> {
     let release = entry.numbers.get(elapsed(ARM, RELEASE), "p50")?;
     let series = entry.measured()?.series.iter().find(|s| s.name == RELEASE && s.arm == ARM)?;
     let (_, bytes) = lap(&entry.measured()?.series, ARM, series.clock)?;

@@ -1,0 +1,27 @@
+//! Reports of programs over golden records.
+
+use pagelab_program::PART;
+use pagelab_report::{VIEWS, Views};
+
+#[cfg(test)]
+mod advise;
+mod compare_faults;
+#[cfg(test)]
+mod explain;
+#[cfg(test)]
+mod frozen;
+#[cfg(test)]
+#[path = "../../../core/report/tests/report/made.rs"]
+mod made;
+#[cfg(test)]
+#[path = "../../../core/report/tests/report/made_chains.rs"]
+mod made_chains;
+mod tries;
+mod tries_builds;
+#[cfg(test)]
+mod walks;
+
+/// What is shown of programs, and of what prices their faults.
+fn views() -> Views {
+    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+}
