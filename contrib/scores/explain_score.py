@@ -67,7 +67,7 @@ def total(reports: list[Any]) -> str:
 
 
 if __name__ == "__main__":
-    keep = False, "write the table into records/, for docs/explain.md"
+    keep = False, "write the table into records/, for program/docs/explain.md"
     options = parse(__doc__, "explain-score", budget=120.0, keep=keep, **VARIANTS)
     rows, reports, notes = [HEADING], [], ""
     # All rounds: what is decided about a variant need not be about its prediction.
@@ -83,5 +83,5 @@ if __name__ == "__main__":
     print(f"\n{table}", end="")
     if options.keep:
         RECORD.write_text(table)
-        print(f"\n{RECORD}: cargo xtask splice puts it into docs/explain.md")
+        print(f"\n{RECORD}: cargo xtask splice puts it into program/docs/explain.md")
     end(options)

@@ -24,7 +24,7 @@ FIGURES = {
     "1g, again, of clearing": ("segment-1g", "process", "of_clear", 1.25, 1.05),
 }
 PAGES = 1 << 18  # of the memory of a round, 1g
-SOURCE = str(common.ROOT / "pagelab/tests/explain/segments.c")
+SOURCE = str(common.ROOT / "tests/programs/segments.c")
 
 
 def comparison(ratios: list[float]) -> str:

@@ -70,7 +70,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn compile(directory: &Path) -> anyhow::Result<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/touch.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs/touch.c");
     let program = directory.join("touch");
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-pthread", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);

@@ -215,7 +215,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// Cases as short as they can be; a comma in a value makes several.
     pub(crate) fn with_suite(workload: &str, case: &[(&str, &str)]) -> Result<Self> {
-        let path = scratch();
+        let path = PathBuf::from(scratch());
         fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         let folder = Self { path };
         let mut text = format!(
@@ -271,11 +271,12 @@ impl Drop for Loaded {
     }
 }
 
-/// A folder that nobody uses yet, not made.
-pub(crate) fn scratch() -> PathBuf {
+/// The path of a file or folder that nobody uses yet, not made.
+pub(crate) fn scratch() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    env::temp_dir().join(format!("pagelab-guest-{}-{count}", std::process::id()))
+    let path = env::temp_dir().join(format!("pagelab-guest-{}-{count}", std::process::id()));
+    path.to_string_lossy().into_owned()
 }
 
 /// The text of a file of the kernel, without the line's end.

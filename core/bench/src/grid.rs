@@ -103,7 +103,7 @@ pub fn grid(
 ) -> Result<(Vec<Arc<Case>>, Vec<String>), String> {
     let mut cases = Vec::new();
     let add = |case, _| cases.push(case);
-    let left_out = grid_beside(workload, axes, &mut Known::default(), add)?;
+    let left_out = grid_beside(workload, axes, &mut HashSet::new(), add)?;
     Ok((cases, left_out))
 }
 
@@ -112,7 +112,7 @@ pub fn grid(
 pub(crate) fn grid_beside(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
-    known: &mut Known<Arc<Case>>,
+    known: &mut HashSet<Arc<Case>>,
     mut add: impl FnMut(Arc<Case>, Box<dyn Experiment>),
 ) -> Result<Vec<String>, String> {
     let mut canonical_axes = Vec::new();
@@ -132,7 +132,7 @@ pub(crate) fn grid_beside(
     let combinations = count(canonical_axes.iter().map(|(_, values)| values.len()))?;
     let base = defaults(workload);
     let mut accepted = false;
-    let mut left_out = Unique::default();
+    let mut left_out = Vec::new();
     for combination in 0..combinations {
         let mut case = base.clone();
         // The last axis changes fastest.
@@ -145,16 +145,17 @@ pub(crate) fn grid_beside(
             Ok((case, asked)) => {
                 accepted = true;
                 let case = Arc::new(case);
-                if known.is_new(&case) {
+                if known.insert(Arc::clone(&case)) {
                     add(case, asked);
                 }
             }
             // What is asked for alone is a mistake; one of several may be part of a grid.
             Err(why) if combinations == 1 => return Err(why),
-            Err(why) => left_out.add(why),
+            Err(why) => left_out.push(why),
         }
     }
-    if accepted { Ok(left_out.all) } else { Err(left_out.all.join("; ")) }
+    let left_out = unique(left_out);
+    if accepted { Ok(left_out) } else { Err(left_out.join("; ")) }
 }
 
 /// How many cases a run may have: their records are just as long as a journal may be.
@@ -176,43 +177,11 @@ pub(crate) fn too_many(cases: u128) -> String {
     )
 }
 
-/// Things that are known. Each is looked up by its hash, so that a hundred thousand take no longer
-/// each than ten.
-#[derive(Debug)]
-pub(crate) struct Known<T>(HashSet<T>);
-
-impl<T> Default for Known<T> {
-    fn default() -> Self {
-        Self(HashSet::new())
-    }
-}
-
-impl<T: Clone + Eq + Hash> Known<T> {
-    /// Whether a thing was not known yet; known it is afterwards.
-    fn is_new(&mut self, thing: &T) -> bool {
-        self.0.insert(thing.clone())
-    }
-}
-
-/// Things in the order in which they came first.
-#[derive(Debug)]
-pub(crate) struct Unique<T> {
-    pub(crate) all: Vec<T>,
-    known: Known<T>,
-}
-
-impl<T> Default for Unique<T> {
-    fn default() -> Self {
-        Self { all: Vec::new(), known: Known::default() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Unique<T> {
-    pub(crate) fn add(&mut self, thing: T) {
-        if self.known.is_new(&thing) {
-            self.all.push(thing);
-        }
-    }
+/// Things, each where it came first. What is known is looked up by its hash, so that a hundred
+/// thousand take no longer each than ten.
+pub fn unique<T: Clone + Eq + Hash>(things: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = HashSet::new();
+    things.into_iter().filter(|thing| known.insert(thing.clone())).collect()
 }
 
 /// The axes that nobody names and whose default stands for several values.
@@ -249,11 +218,8 @@ mod tests {
     #[test]
     fn finding_what_is_known_takes_a_comparison_each() {
         let compared = std::cell::Cell::new(0);
-        let mut unique = Unique::default();
-        for number in 0..20_000 {
-            unique.add(Counted(number / 2, &compared));
-        }
-        assert_eq!(unique.all.len(), 10_000);
+        let all = unique((0..20_000).map(|number| Counted(number / 2, &compared)));
+        assert_eq!(all.len(), 10_000);
         assert!(compared.get() < 30_000, "{}", compared.get());
     }
 }

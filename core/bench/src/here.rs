@@ -32,7 +32,7 @@ impl Runner {
             Ok(inputs) => inputs,
             Err(reason) => return failed(reason),
         };
-        match came(measure(planned.workload, &planned.case, &planned.method, 0, &inputs)) {
+        match came(measure(planned.workload, &planned.case, &planned.method, 0, inputs)) {
             Answer::Settled(outcome) => self.record(planned, outcome),
             Answer::Measured { measured, constants } => {
                 let mut partial = Partial::default();

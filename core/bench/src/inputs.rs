@@ -7,6 +7,7 @@
 
 use std::{fs::File, io, rc::Rc};
 
+use pagelab_record::LeftOut;
 use pagelab_sys::{
     SysError,
     knobs::{MemoryGroup, Obtained, OwnMonitor, SwapSpace},
@@ -96,6 +97,8 @@ pub struct Inputs {
     pub facts: Value,
     /// CPU time that its parent's changes to the machine's settings took.
     pub spent_ns: u64,
+    /// The arms that cannot run here.
+    pub left_out: Vec<LeftOut>,
     belongings: Vec<Obtained>,
 }
 
@@ -109,7 +112,8 @@ impl Inputs {
         let Handed { pulse, files, facts, belongings, spent_ns } = handed;
         let pulse = Pulse::of(take(pulse)?).map_err(|error| error.to_string())?;
         let files: Result<Vec<File>, String> = files.into_iter().map(take).collect();
-        Ok(Self { pulse: Rc::new(pulse), files: files?, facts, spent_ns, belongings })
+        let pulse = Rc::new(pulse);
+        Ok(Self { pulse, files: files?, facts, spent_ns, left_out: Vec::new(), belongings })
     }
 
     /// What was made, in the process that made it; nobody watches.
@@ -129,32 +133,32 @@ impl Inputs {
     /// # Errors
     /// When there is no memory for a page.
     pub fn none() -> Result<Self, SysError> {
-        let (files, belongings) = (Vec::new(), Vec::new());
+        let (files, belongings, left_out) = (Vec::new(), Vec::new(), Vec::new());
         let (pulse, facts) = (Rc::new(Pulse::new()?), Value::Null);
-        Ok(Self { pulse, files, facts, spent_ns: 0, belongings })
+        Ok(Self { pulse, files, facts, spent_ns: 0, left_out, belongings })
+    }
+
+    /// Whether an arm can run here.
+    pub fn has(&self, arm: &str) -> bool {
+        self.left_out.iter().all(|left_out| left_out.arm != arm)
     }
 
     /// The swap space that was made for this case.
     pub fn swap(&self) -> Option<&SwapSpace> {
-        self.belongings.iter().find_map(|one| match one {
-            Obtained::Swap(swap) => Some(swap),
-            Obtained::Group(_) | Obtained::Monitor(_) => None,
-        })
+        self.belonging(|one| if let Obtained::Swap(swap) = one { Some(swap) } else { None })
     }
 
     /// The memory cgroup that was made for this case, in which its process runs.
     pub fn group(&self) -> Option<&MemoryGroup> {
-        self.belongings.iter().find_map(|one| match one {
-            Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) | Obtained::Monitor(_) => None,
-        })
+        self.belonging(|one| if let Obtained::Group(group) = one { Some(group) } else { None })
     }
 
     /// The monitor of DAMON that was made for this case, off until it is started.
     pub fn monitor(&self) -> Option<&OwnMonitor> {
-        self.belongings.iter().find_map(|one| match one {
-            Obtained::Monitor(monitor) => Some(monitor),
-            Obtained::Swap(_) | Obtained::Group(_) => None,
-        })
+        self.belonging(|one| if let Obtained::Monitor(one) = one { Some(one) } else { None })
+    }
+
+    fn belonging<T>(&self, is: fn(&Obtained) -> Option<&T>) -> Option<&T> {
+        self.belongings.iter().find_map(is)
     }
 }

@@ -34,6 +34,7 @@ pub mod tasks;
 pub mod words;
 pub mod workload;
 
+pub use grid::unique;
 pub use inputs::Inputs;
 pub use meter::{Meter, Witness};
 pub use need::{Need, Needed, Plain};

@@ -102,7 +102,7 @@ pub fn measure(
     case: &Case,
     method: &Method,
     process: u32,
-    inputs: &Inputs,
+    mut inputs: Inputs,
 ) -> Result<(Measured, BTreeMap<String, u64>), Error> {
     let is_one_pass = workload.about().is_one_pass;
     if !is_one_pass {
@@ -110,7 +110,8 @@ pub fn measure(
         make_code_present()?;
     }
     let asked = workload.read(case);
-    let mut trials = asked.prepare(inputs)?;
+    inputs.left_out = asked.left_out();
+    let mut trials = asked.prepare(&inputs)?;
     let mut meter = Meter::new(Clock::new(method.clock), process);
     meter.plant(method.planted);
     let mut witness = Witness::default();
@@ -152,7 +153,8 @@ pub fn measure(
         witness.set("timer_overhead_ticks", tsc.overhead_ticks);
     }
     witness.keep();
-    Ok(witness.finish(meter.finish()))
+    let (measured, lasting) = witness.finish(meter.finish());
+    Ok((Measured { left_out: inputs.left_out, ..measured }, lasting))
 }
 
 /// Indices of the arms in the order of this repetition: forwards, then backwards.

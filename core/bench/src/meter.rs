@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagelab_record::{
-    Claim, Data, LeftOut, Measured, Series, Signed, Table, Unit, latency, schema,
+    Claim, Data, Measured, Series, Signed, Table, Unit, latency, schema,
     vocabulary::{Said, series::PLANTED},
 };
 use pagelab_sys::{
@@ -16,7 +16,7 @@ use pagelab_sys::{
 };
 use serde_json::json;
 
-use crate::planted::Planted;
+use crate::{partial::append, planted::Planted};
 
 /// How the name of a series ends whose memory the host may have had to back first.
 pub(crate) use pagelab_record::vocabulary::series::COLD;
@@ -117,14 +117,10 @@ impl Meter {
 
     /// Files a distribution; an empty one is left out.
     pub fn distribution(&mut self, name: &str, unit: Unit, bytes: u64, of: &Histogram<u64>) {
-        if !of.is_empty() {
-            let data = Data::Histogram(latency::encode(of));
-            self.file(name, self.elapsed(), unit, (1, bytes), data);
-        }
+        self.distribution_by(name, self.elapsed(), unit, bytes, of);
     }
 
-    /// Files a distribution that was timed by another clock than the meter's; an empty one is left
-    /// out.
+    /// The same of one that was timed by another clock than the meter's.
     pub fn distribution_by(
         &mut self,
         name: &str,
@@ -203,32 +199,26 @@ impl Meter {
 #[derive(Debug, Default)]
 pub struct Witness {
     arm: String,
-    draft: Draft,
-    kept: Draft,
-}
-
-#[derive(Debug, Default)]
-struct Draft {
-    claims: Vec<Claim>,
+    /// Of the repetition so far.
+    draft: Measured,
     lasting: Vec<Claim>,
-    counters: BTreeMap<String, u64>,
     latest: BTreeMap<String, u64>,
-    tables: Vec<Table>,
-    warnings: Vec<String>,
-    left_out: Vec<LeftOut>,
+    kept: Measured,
+    /// The counters of what is kept that do not add up.
+    kept_latest: BTreeMap<String, u64>,
 }
 
 impl Witness {
     /// Claims that two numbers are equal.
     pub fn expect<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
         let claim = Claim::check(said, &self.arm, expected.signed(), observed.signed(), 0);
-        self.draft.claims.push(claim);
+        self.draft.witness.push(claim);
     }
 
     /// Takes over what another case proved, for this arm.
     pub fn hand_on(&mut self, claim: &Claim) {
         let arm = self.arm.clone();
-        self.draft.claims.push(Claim { arm, checks: 1, ..claim.clone() });
+        self.draft.witness.push(Claim { arm, checks: 1, ..claim.clone() });
     }
 
     /// Claims that two digests are equal. A claim holds numbers below 2^63; the lowest 63 bits say
@@ -240,7 +230,7 @@ impl Witness {
     /// Claims that two numbers are equal, also when the repetition is thrown away.
     pub fn expect_lasting<'s>(&mut self, said: impl Into<Said<'s>>, expected: u64, observed: u64) {
         self.expect(said, expected, observed);
-        self.draft.lasting.extend(self.draft.claims.pop());
+        self.lasting.extend(self.draft.witness.pop());
     }
 
     /// Claims that a machine-wide count moved by at least this much: others may move it too.
@@ -255,11 +245,12 @@ impl Witness {
 
     /// Sets a counter that does not add up over repetitions.
     pub fn set(&mut self, name: &str, value: u64) {
-        self.draft.latest.insert(name.to_owned(), value);
+        self.latest.insert(name.to_owned(), value);
     }
 
     /// Leaves a table in the record, in place of an earlier one of its name.
     pub fn table(&mut self, table: Table) {
+        self.draft.tables.retain(|earlier| earlier.name != table.name);
         self.draft.tables.push(table);
     }
 
@@ -268,70 +259,42 @@ impl Witness {
         self.draft.warnings.push(warning);
     }
 
-    /// Says that an arm cannot run here, and what it lacks.
-    pub fn leave_out(&mut self, left_out: LeftOut) {
-        self.draft.left_out.push(left_out);
-    }
-
     /// The claims of the repetition so far.
     pub fn drafted(&self) -> &[Claim] {
-        &self.draft.claims
+        &self.draft.witness
     }
 
     /// Whether every claim of the repetition so far holds.
     pub(crate) fn holds(&self) -> bool {
-        self.draft.claims.iter().chain(&self.draft.lasting).all(|claim| claim.holds)
+        self.draft.witness.iter().chain(&self.lasting).all(|claim| claim.holds)
     }
 
     pub(crate) fn begin(&mut self, arm: &str) {
         arm.clone_into(&mut self.arm);
-        self.draft = Draft::default();
+        self.draft = Measured::default();
+        self.lasting.clear();
+        self.latest.clear();
     }
 
     /// Keeps what stands whatever becomes of the repetition.
     pub(crate) fn keep_lasting(&mut self) {
-        for claim in self.draft.lasting.drain(..) {
-            claim.fold_into(&mut self.kept.claims);
+        for claim in self.lasting.drain(..) {
+            claim.fold_into(&mut self.kept.witness);
         }
     }
 
     pub(crate) fn keep(&mut self) {
         self.keep_lasting();
         let draft = std::mem::take(&mut self.draft);
-        for claim in draft.claims {
-            claim.fold_into(&mut self.kept.claims);
-        }
-        for (name, value) in draft.counters {
-            *self.kept.counters.entry(name).or_default() += value;
-        }
-        self.kept.latest.extend(draft.latest);
-        for table in draft.tables {
-            self.kept.tables.retain(|kept| kept.name != table.name);
-            self.kept.tables.push(table);
-        }
-        for warning in draft.warnings {
-            if !self.kept.warnings.contains(&warning) {
-                self.kept.warnings.push(warning);
-            }
-        }
-        for left_out in draft.left_out {
-            if !self.kept.left_out.contains(&left_out) {
-                self.kept.left_out.push(left_out);
-            }
-        }
+        let is_new = |kept: &Table| draft.tables.iter().all(|table| table.name != kept.name);
+        self.kept.tables.retain(is_new);
+        append(&mut self.kept, draft);
+        self.kept_latest.append(&mut self.latest);
     }
 
     /// The case as this process saw it, and the counters that do not add up over processes.
     pub(crate) fn finish(self, series: Vec<Series>) -> (Measured, BTreeMap<String, u64>) {
-        let measured = Measured {
-            series,
-            tables: self.kept.tables,
-            counters: self.kept.counters,
-            witness: self.kept.claims,
-            warnings: self.kept.warnings,
-            left_out: self.kept.left_out,
-        };
-        (measured, self.kept.latest)
+        (Measured { series, ..self.kept }, self.kept_latest)
     }
 }
 

@@ -27,25 +27,21 @@ impl Partial {
 
     /// Adds what one process measured; `constants` are counters that do not add up.
     pub fn add(&mut self, measured: Measured, constants: BTreeMap<String, u64>) {
-        self.append(measured);
+        append(&mut self.all, measured);
         self.constants.extend(constants);
         self.processes += 1;
     }
 
     /// Adds what other processes of the same case measured.
     pub fn join(&mut self, other: Self) {
-        self.append(other.all);
+        append(&mut self.all, other.all);
         self.constants.extend(other.constants);
         self.processes += other.processes;
     }
 
     /// Adds warnings that are not there yet.
     pub fn warn(&mut self, warnings: &[String]) {
-        for warning in warnings {
-            if !self.all.warnings.contains(warning) {
-                self.all.warnings.push(warning.clone());
-            }
-        }
+        add_new(&mut self.all.warnings, warnings.to_vec());
     }
 
     /// Adds a claim that the parent checked.
@@ -75,22 +71,27 @@ impl Partial {
         all.counters.extend(constants);
         all
     }
+}
 
-    fn append(&mut self, one: Measured) {
-        let all = &mut self.all;
-        all.series.extend(one.series);
-        all.tables.extend(one.tables);
-        for claim in one.witness {
-            claim.fold_into(&mut all.witness);
-        }
-        for (name, value) in one.counters {
-            *all.counters.entry(name).or_default() += value;
-        }
-        self.warn(&one.warnings);
-        for left_out in one.left_out {
-            if !self.all.left_out.contains(&left_out) {
-                self.all.left_out.push(left_out);
-            }
+/// Adds what was measured beside it or after it.
+pub(crate) fn append(all: &mut Measured, one: Measured) {
+    all.series.extend(one.series);
+    all.tables.extend(one.tables);
+    for claim in one.witness {
+        claim.fold_into(&mut all.witness);
+    }
+    for (name, value) in one.counters {
+        *all.counters.entry(name).or_default() += value;
+    }
+    add_new(&mut all.warnings, one.warnings);
+    add_new(&mut all.left_out, one.left_out);
+}
+
+/// Adds those that are not there yet.
+fn add_new<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
         }
     }
 }

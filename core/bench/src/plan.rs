@@ -1,6 +1,9 @@
 //! From what was asked to the list of cases, and how each of them is measured.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use pagelab_record::{Arm, Case, units::whole};
 use pagelab_sys::time::ClockChoice;
@@ -9,7 +12,7 @@ pub use crate::grid::{CASES_MAX, check, complete, grid, state};
 use crate::{
     arm::InForce,
     asked::{Forks, Repetitions, Seconds, Share},
-    grid::{Known, Unique, grid_beside, too_many},
+    grid::{self, grid_beside, too_many},
     inputs::Supplied,
     measure::{self, Method},
     need::{Need, Needed},
@@ -155,7 +158,7 @@ struct Planner {
     plan: Plan,
     clock: ClockChoice,
     over: Overrides,
-    known: HashMap<&'static str, Known<Arc<Case>>>,
+    known: HashMap<&'static str, HashSet<Arc<Case>>>,
 }
 
 impl Planner {
@@ -290,17 +293,13 @@ impl Outlook {
 
 /// Some cases with the names of their workloads, each once.
 pub fn told(cases: &[Planned]) -> Vec<(String, Case)> {
-    let mut told = Unique::default();
     let named = |planned: &Planned| (planned.workload.name().to_owned(), (*planned.case).clone());
-    cases.iter().map(named).for_each(|case| told.add(case));
-    told.all
+    grid::unique(cases.iter().map(named))
 }
 
 /// The needs of some cases, each once, in the order in which they come up.
 pub fn unique(cases: &[Planned]) -> Vec<Needed> {
-    let mut unique = Unique::default();
-    cases.iter().flat_map(Planned::all_needs).cloned().for_each(|need| unique.add(need));
-    unique.all
+    grid::unique(cases.iter().flat_map(Planned::all_needs).cloned())
 }
 
 impl Planned {

@@ -90,7 +90,7 @@ pub fn case_main(table: Table) -> Result<(), String> {
     let workload = find(table, &task.workload)?;
     let Task { case, method, process, handed, .. } = *task;
     let inputs = Inputs::take(handed)?;
-    answer(&came(measure(workload, &case, &method, process, &inputs)))
+    answer(&came(measure(workload, &case, &method, process, inputs)))
 }
 
 /// What came of a process's part of a case.

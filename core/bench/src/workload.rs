@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use pagelab_record::{Case, vocabulary::arm::OURS};
+use pagelab_record::{Case, LeftOut, vocabulary::arm::OURS};
 use pagelab_sys::{SysError, memtype::DeviceError};
 
 use crate::{
+    grid::unique,
     inputs::{Inputs, Supplied},
     meter::{Meter, Witness},
     need::Needed,
@@ -184,10 +185,25 @@ pub trait Experiment: fmt::Debug {
         Vec::new()
     }
 
+    /// What each arm needs of the host, where one that lacks something is left out. The first is
+    /// what the others stand beside: [`Self::needs`] has what it needs, too.
+    fn of_arms(&self) -> Vec<(&'static str, Vec<Needed>)> {
+        Vec::new()
+    }
+
     /// What it needs for arms that are left out where the host lacks it; met like a need, where
     /// that can be done.
     fn wishes(&self) -> Vec<Needed> {
-        Vec::new()
+        unique(self.of_arms().into_iter().skip(1).flat_map(|(_, needs)| needs))
+    }
+
+    /// The arms that cannot run here, each with what it lacks.
+    fn left_out(&self) -> Vec<LeftOut> {
+        let lacking = |(arm, needs): (&str, Vec<Needed>)| {
+            let need = needs.into_iter().find(|need| !need.check())?;
+            Some(LeftOut { arm: arm.to_owned(), need: need.name(), cure: need.cure() })
+        };
+        self.of_arms().into_iter().filter_map(lacking).collect()
     }
 
     /// Bytes of memory that it takes at its peak.

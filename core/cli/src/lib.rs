@@ -14,6 +14,7 @@ pub mod lock;
 pub mod output;
 pub mod part;
 pub mod preload;
+pub mod program;
 pub mod progress;
 pub mod published;
 pub mod resume;

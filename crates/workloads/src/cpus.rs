@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use pagelab_bench::{Need, Needed, Read};
 use pagelab_record::Case;
-use pagelab_sys::machine::Topology;
+use pagelab_sys::{SysError, machine::Topology, process::Pinned};
 
 use crate::needs::{Cpus, Node};
 
@@ -22,6 +22,16 @@ pub(crate) fn free() -> &'static [usize] {
         cpus
     });
     &FREE
+}
+
+/// Binds the case's first thread to a CPU, if there is one: the process ends with the case, so that
+/// the thread stays there.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn stay(cpu: Option<usize>) -> Result<(), SysError> {
+    std::mem::forget(cpu.map(Pinned::to).transpose()?);
+    Ok(())
 }
 
 /// What a case says of its CPUs.

@@ -1,11 +1,13 @@
 //! End to end: the real binary, on the machine that the tests run on.
 //!
 //! One binary for all topics, so that they share one link, one [`support`], and one lock on the
-//! settings of the machine. A test that lacks something says what and how to get it, and returns.
+//! settings of the machine; those of a part lie in the part. A test that lacks something says what
+//! and how to get it, and returns.
 //! Nothing here asserts a duration, and nothing waits for a fixed time.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 
+#[path = "../../../program/tests/e2e/advise.rs"]
 mod advise;
 mod arms;
 mod bad_input;
@@ -17,6 +19,7 @@ mod commands;
 mod compare;
 mod damage;
 mod edges;
+#[path = "../../../program/tests/e2e/explain/mod.rs"]
 mod explain;
 mod fleet;
 mod history;
@@ -46,5 +49,6 @@ mod tier_program;
 mod tier_promote;
 mod tlb;
 mod trace;
+#[path = "../../../program/tests/e2e/tries/mod.rs"]
 mod tries;
 mod userfaultfd;

@@ -4,7 +4,7 @@
 //! asked for: pages that are missing later would be a SIGBUS. A file in memory gets its size by the
 //! first `ftruncate`, and with it another file in its place: nobody can have filled it until then.
 //! Whoever mapped it before, or has it by another descriptor, keeps the old one, and files of the
-//! pool cannot be written: docs/try.md says so, and the rung is asked for by whoever knows.
+//! pool cannot be written: program/docs/try.md says so, and the rung is asked for by whoever knows.
 
 use std::{
     ffi::{CStr, c_int},

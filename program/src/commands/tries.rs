@@ -23,7 +23,6 @@ use std::{
 use crate::ladder::{
     load::{Load, Ready, Score},
     once::Around,
-    program::Program,
     rungs::{Ground, Offer},
 };
 use crate::views::tries::{BuildLimit, exceeded};
@@ -33,6 +32,7 @@ use pagelab_bench::{
     asked::{Seconds, Share, Whole, ppm, share},
     plan::Plan,
 };
+use pagelab_cli::program::Program;
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
 use pagelab_report::Forms;
 use pagelab_sys::process::{catch_interrupts, tree};

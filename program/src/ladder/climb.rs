@@ -14,6 +14,7 @@ mod watched;
 
 use std::io;
 
+use pagelab_cli::program::Program;
 use pagelab_record::{Case, Outcome, Record, asked, verdict::Ratio, vocabulary::tried};
 use pagelab_sys::{
     knobs::{KnobError, Knobs},
@@ -30,9 +31,7 @@ use super::{
     facts::Facts,
     held,
     once::{Around, Once, Run, how},
-    order,
-    program::Program,
-    restored,
+    order, restored,
     rungs::{Offer, Start},
     streams::{Streams, last_words},
     tally::Tally,

@@ -23,7 +23,6 @@ pub mod maps;
 pub mod once;
 pub mod order;
 pub mod outside;
-pub mod program;
 mod restored;
 pub mod rungs;
 pub mod streams;

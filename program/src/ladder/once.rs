@@ -6,6 +6,7 @@
 
 use std::{ffi::OsString, os::unix::process::CommandExt, process::Command};
 
+use pagelab_cli::program::Program;
 use pagelab_sys::{
     counts::Counters,
     knobs::MemoryGroup,
@@ -25,7 +26,6 @@ use super::{
     look::{Expected, Eyes, Seen},
     maps::Weight,
     outside::{Collapsed, Collapsing},
-    program::Program,
     rungs::Start,
     streams::{PATIENCE, Streams, last_words},
 };

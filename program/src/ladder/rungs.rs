@@ -36,7 +36,7 @@ use pagelab_sys::{
 
 use self::advice::lines;
 pub(super) use self::fit::{fit_to, watched};
-use super::program::{Loader, Program};
+use pagelab_cli::program::{Loader, Program};
 
 /// What a rung does to a run of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

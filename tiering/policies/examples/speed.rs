@@ -8,11 +8,11 @@
 
 #![expect(clippy::print_stdout, reason = "an example that prints a table")]
 
-use std::{hint::black_box, thread};
+use std::hint::black_box;
 
 use pagelab_tier::{
     Curve, POLICIES, PolicySpec, Scenario, Source, Tiers, Work, WorkSpec,
-    map::{Default8, HotMap, Layout, Precision32},
+    map::HotMap,
     policy::Needs,
     sim::{Costs, HintScan, Level, Mover, Sampling},
     simulate,
@@ -108,27 +108,19 @@ fn order(pages: usize) -> Vec<u32> {
     (0..1 << 16).map(|_| u32::try_from(next()).unwrap_or(0)).collect()
 }
 
-fn record<L: Layout>(map: &HotMap<L>, order: &[u32]) {
-    let epoch = map.epoch(0);
-    for _ in 0..ACCESSES / order.len() {
-        for &page in order {
-            black_box(map.record_access(page as usize, 0, epoch, 3));
-        }
-    }
-}
-
-fn maps<L: Layout>(name: &str, bytes: usize) {
-    let pages = bytes * 8 / L::BITS as usize;
+fn map() {
+    let pages = 1 << 16;
     let order = order(pages);
-    for threads in [1, 2] {
-        let map: HotMap<L> = HotMap::new(pages, 1 << 20);
-        let each = || best(5, || record(&map, &order)) / ACCESSES as f64;
-        let ns: Vec<f64> = thread::scope(|scope| {
-            let running: Vec<_> = (0..threads).map(|_| scope.spawn(each)).collect();
-            running.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).collect()
-        });
-        println!("{name}, {} KiB, {threads} threads: {ns:.2?} ns an access", bytes >> 10);
-    }
+    let mut map = HotMap::new(pages, 1 << 20);
+    let epoch = map.epoch(0);
+    let ns = best(5, || {
+        for _ in 0..ACCESSES / order.len() {
+            for &page in &order {
+                black_box(map.record_access(page as usize, 0, epoch, 3));
+            }
+        }
+    });
+    println!("{pages} pages: {:.2} ns an access", ns / ACCESSES as f64);
 }
 
 fn main() {
@@ -136,8 +128,7 @@ fn main() {
     let word = words.next();
     let runs = words.next().and_then(|runs| runs.parse().ok()).unwrap_or(5);
     if word.is_none() {
-        maps::<Default8>("1 byte ", 256 << 10);
-        maps::<Precision32>("4 bytes", 256 << 10);
+        map();
     }
     simulations(&word.unwrap_or_default(), runs);
 }

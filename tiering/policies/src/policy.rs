@@ -94,9 +94,13 @@ impl World<'_> {
         if self.nodes.get(at).is_some_and(|node| node.tier == 0) && self.free[at] > 0 {
             return near;
         }
-        let top = (0..self.nodes.len()).filter(|&node| self.nodes[node].tier == 0);
-        let best = top.max_by_key(|&node| (self.free[node], usize::MAX - node));
-        u8::try_from(best.unwrap_or(0)).unwrap_or(0)
+        u8::try_from(self.emptiest_top(self.free)).unwrap_or(0)
+    }
+
+    /// The top-tier node with the most room, of what is free on each.
+    fn emptiest_top(&self, free: &[u64]) -> usize {
+        let top = (0..free.len()).filter(|&node| self.nodes[node].tier == 0);
+        top.max_by_key(|&node| (free[node], usize::MAX - node)).unwrap_or(0)
     }
 
     /// The node of the next lower tier with the most room.

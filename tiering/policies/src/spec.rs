@@ -36,6 +36,11 @@ impl Parameter {
         Self { name, help, default, min, max, whole: true }
     }
 
+    /// Something that is so (1) or not (0).
+    pub(crate) const fn flag(name: &'static str, help: &'static str, default: f64) -> Self {
+        Self::count(name, help, default, 0.0, 1.0)
+    }
+
     /// A number with a fraction.
     pub(crate) const fn real(
         name: &'static str,

@@ -2,13 +2,15 @@
 //!
 //! The one idea: states and counts only. An emulated machine says nothing of what they take.
 
+use std::fmt;
+
 use anyhow::{Result, ensure};
 use pagelab_record::{
     Record,
     vocabulary::counter::{FOUND_ON_FAST, PAGES, PAGES_PROMOTED},
 };
 
-use super::{measured, valid};
+use super::{count, valid};
 use crate::{guest::Guest, verdict::Verdict};
 
 const HOT: [(&str, &str); 3] = [("threads", "2"), ("rounds", "1"), ("seed", "7")];
@@ -24,10 +26,6 @@ fn scale(guest: &Guest) -> (&'static str, [&'static str; 8]) {
     if guest.machine() == "cxl" { ("2m", ACCESSES_SLOW) } else { ("8m", ACCESSES) }
 }
 
-pub(super) fn count(record: &Record, name: &str) -> Result<u64> {
-    Ok(measured(record)?.counter(name).unwrap_or(0))
-}
-
 /// The record of a mode, whose claims hold.
 pub(super) fn of_mode(guest: &Guest, mode: &str, also: &[(&str, &str)]) -> Result<Record> {
     let scan = if matches!(mode, "none" | "ours" | "damon") { "kernel" } else { "hurried" };
@@ -40,24 +38,58 @@ pub(super) fn of_mode(guest: &Guest, mode: &str, also: &[(&str, &str)]) -> Resul
     Ok(record)
 }
 
-/// The mode, then the control with as many accesses as were enough.
-pub(super) fn promotes(guest: &Guest) -> Result<Verdict> {
-    for page in ["4k", "2m"] {
-        let (mut found, mut all, mut enough) = (0, 1, "");
-        for accesses in scale(guest).1 {
-            let mode = of_mode(guest, "numab2", &[("page", page), ("accesses", accesses)])?;
-            (found, all) = (count(&mode, FOUND_ON_FAST)?, count(&mode, PAGES)?);
-            let promoted = count(&mode, PAGES_PROMOTED)?;
-            guest.note(format!(
-                "{page}, {accesses}: {found} of {all} pages, {promoted} promoted by vmstat"
-            ));
-            enough = accesses;
-            if found == all {
+/// Of all pages, those that a mode brought to the fast node, and with how many accesses.
+pub(super) struct Gone {
+    found: u64,
+    all: u64,
+    accesses: &'static str,
+}
+
+impl Gone {
+    /// Whether that is at least this part of a hundred.
+    fn is(&self, percent: u64) -> bool {
+        self.found * 100 >= self.all * percent
+    }
+
+    /// Has a mode move pages with the first of these numbers of accesses that is enough for so
+    /// many of a hundred.
+    pub(super) fn until(
+        guest: &Guest,
+        mode: &str,
+        page: &str,
+        tries: &[&'static str],
+        percent: u64,
+    ) -> Result<Self> {
+        let mut gone = Self { found: 0, all: 1, accesses: "" };
+        for accesses in tries {
+            let record = of_mode(guest, mode, &[("page", page), ("accesses", accesses)])?;
+            gone = Self {
+                found: count(&record, FOUND_ON_FAST)?,
+                all: count(&record, PAGES)?,
+                accesses,
+            };
+            let moved = count(&record, PAGES_PROMOTED)?;
+            guest.note(format!("{page}, {accesses}: {gone}, {moved} moved by vmstat"));
+            if gone.is(percent) {
                 break;
             }
         }
-        ensure!(found == all, "{page}: {found} of {all} pages are on the fast node");
-        let control = of_mode(guest, "none", &[("page", page), ("accesses", enough)])?;
+        ensure!(gone.is(percent), "{page}: {gone} are on the fast node");
+        Ok(gone)
+    }
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} pages", self.found, self.all)
+    }
+}
+
+/// The mode, then the control with as many accesses as were enough.
+pub(super) fn promotes(guest: &Guest) -> Result<Verdict> {
+    for page in ["4k", "2m"] {
+        let Gone { all, accesses, .. } = Gone::until(guest, "numab2", page, &scale(guest).1, 100)?;
+        let control = of_mode(guest, "none", &[("page", page), ("accesses", accesses)])?;
         let (stayed, promoted) =
             (count(&control, FOUND_ON_FAST)?, count(&control, PAGES_PROMOTED)?);
         ensure!(stayed == 0 && promoted == 0, "{page}: {stayed} of {all}, {promoted} by vmstat");
@@ -67,16 +99,5 @@ pub(super) fn promotes(guest: &Guest) -> Result<Verdict> {
 
 /// Our own engine in the place of the kernel's: all that is written goes up.
 pub(super) fn ours(guest: &Guest) -> Result<Verdict> {
-    let (mut found, mut all) = (0, 1);
-    for accesses in ACCESSES {
-        let record = of_mode(guest, "ours", &[("accesses", accesses)])?;
-        (found, all) = (count(&record, FOUND_ON_FAST)?, count(&record, PAGES)?);
-        let moved = count(&record, PAGES_PROMOTED)?;
-        guest.note(format!("{accesses}: {found} of {all} pages, {moved} moved by vmstat"));
-        if found * 100 >= all * 99 {
-            break;
-        }
-    }
-    ensure!(found * 100 >= all * 99, "{found} of {all} pages are on the fast node");
-    Verdict::ok(format!("{found} of {all} pages"))
+    Verdict::ok(Gone::until(guest, "ours", "4k", &ACCESSES, 99)?.to_string())
 }

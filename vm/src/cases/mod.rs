@@ -91,6 +91,11 @@ fn measured(record: &Record) -> Result<&Measured> {
     }
 }
 
+/// A counter of a record that was measured; 0 where it has none of that name.
+fn count(record: &Record, name: &str) -> Result<u64> {
+    Ok(measured(record)?.counter(name).unwrap_or(0))
+}
+
 /// An error for a record that is not measured, or that has a claim which does not hold.
 fn valid(record: &Record) -> Result<()> {
     measured(record)?.broken().next().map_or(Ok(()), |claim| bail!("{claim}"))

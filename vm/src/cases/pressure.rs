@@ -4,7 +4,7 @@
 use anyhow::{Result, bail, ensure};
 use pagelab_record::Record;
 
-use super::{measured, valid};
+use super::{count, measured, valid};
 use crate::{
     guest::{Guest, names, set, text},
     verdict::Verdict,
@@ -72,7 +72,7 @@ pub(super) fn memcg(guest: &Guest) -> Result<Verdict> {
                 let name = format!("{} ({place})", name(&record));
                 guest.part(&name, saw(&record, &["limit_hits"]));
                 if record.case.get("page") == Some("2m") {
-                    fell_back += counter(&record, "fell_back")?;
+                    fell_back += count(&record, "fell_back")?;
                 }
             }
         }
@@ -94,14 +94,10 @@ fn name(record: &Record) -> String {
 fn saw(record: &Record, counted: &[&str]) -> Result<Verdict> {
     valid(record)?;
     let counts = counted.iter().chain(&["fell_back"]).map(|name| {
-        let count = counter(record, name)?;
+        let count = count(record, name)?;
         Ok(format!("{name} {count}"))
     });
     Verdict::ok(counts.collect::<Result<Vec<_>>>()?.join(", "))
-}
-
-fn counter(record: &Record, name: &str) -> Result<u64> {
-    Ok(measured(record)?.counter(name).unwrap_or(0))
 }
 
 /// The claims of a record that do not hold.

@@ -22,12 +22,11 @@ const MIB: u64 = 1 << 20;
 
 /// A program with segments, and what was told of it.
 fn segmented(guest: &Guest, flags: &[&str], words: &[&str]) -> Result<(Ran, Value)> {
-    let report = scratch();
-    let path = report.to_string_lossy().into_owned();
+    let path = scratch();
     let run = ["segment", "run", "--report", &path];
     let ran = guest.run(&[&run[..], flags, &["--", PROGRAM], words].concat())?;
-    let told = fs::read_to_string(&report).unwrap_or_default();
-    let _ = fs::remove_file(&report);
+    let told = fs::read_to_string(&path).unwrap_or_default();
+    let _ = fs::remove_file(&path);
     Ok((ran, serde_json::from_str(&told).unwrap_or_default()))
 }
 

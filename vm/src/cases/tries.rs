@@ -4,7 +4,7 @@
 //! waits: static, so that what needs a dynamic loader is skipped, and what comes from outside or
 //! from the machine's settings is what is left to show.
 
-use std::{env, fs, os::fd::AsRawFd, thread::sleep, time::Duration};
+use std::{env, fs, os::fd::AsRawFd, path::Path, thread::sleep, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use pagelab_record::{Data, Measured, Outcome, Record, journal, vocabulary::tried};
@@ -70,12 +70,11 @@ pub(super) fn fragmented(guest: &Guest) -> Result<Verdict> {
 
 /// What `try` records of one round of a program.
 fn recorded(guest: &Guest, flags: &[&str], program: &[&str]) -> Result<Vec<Record>> {
-    let place = scratch();
-    let run = place.to_string_lossy().into_owned();
+    let run = scratch();
     let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run];
     let ran = guest.done(&[&words[..], flags, &["--"], program].concat())?;
-    let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
-    let _ = fs::remove_dir_all(&place);
+    let contents = journal::read(&Path::new(&run).join(journal::FILE)).context(ran.stderr)?;
+    let _ = fs::remove_dir_all(&run);
     Ok(contents.records)
 }
 

@@ -27,7 +27,7 @@ const FOLDER: &str = "target/guest";
 const LIBRARIES: [&str; 3] =
     ["libpagelab_heat.so", "libpagelab_preload.so", "libpagelab_segment.so"];
 /// Where programs that cases bring along have their sources.
-const SOURCES: &str = "pagelab/tests/explain";
+const SOURCES: &str = "tests/programs";
 
 /// What guests are packed of.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
     counts::{Counters, wait_for_reporting},
-    loops::Stride,
     memory::{Residency, Scanner, locked::Everything},
     process::Fifo,
     time::{Clock, Span},
@@ -20,7 +19,7 @@ use pagelab_sys::{
 use super::{
     Expectation, Populate, Stage,
     ballast::Ballast,
-    populate::{self, Present, locked_by},
+    populate::{self, Present, locked_by, touch_all},
     samples::{Host, Samples, Setup},
     sorted::HostLevel,
 };
@@ -200,10 +199,6 @@ impl Faults {
         *self.area.borrow_mut() = Some(area);
         Ok((span, everything))
     }
-}
-
-fn touch_all(area: &Area) {
-    area.touch(0, area.layout().bytes(), Stride { step: 4096, bytes: 8 });
 }
 
 /// The arm that does not fault: the same loop over pages that are present.

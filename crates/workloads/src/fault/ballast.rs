@@ -6,9 +6,9 @@
 //! piece, until a piece turns out to be cold, and kept while the case runs: what is mapped next
 //! comes from the tail as well.
 
-use pagelab_sys::{Area, SysError, loops::Stride, machine::Topology, time::monotonic_raw_ns};
+use pagelab_sys::{Area, SysError, machine::Topology, time::monotonic_raw_ns};
 
-use super::{Populate, Space};
+use super::{Populate, Space, populate::EACH};
 
 /// A piece is cold when it takes this many times as long as a warm one: the fault of a host was
 /// measured to cost four to twenty-six times that of the guest.
@@ -65,7 +65,7 @@ fn typical_chunk(area: &Area) -> u64 {
         .map(|from| {
             let begun = monotonic_raw_ns();
             let to = (from + CHUNK).min(area.layout().bytes());
-            area.touch(from, to, Stride { step: 4096, bytes: 8 });
+            area.touch(from, to, EACH);
             monotonic_raw_ns() - begun
         })
         .collect();

@@ -24,7 +24,6 @@ use pagelab_sys::{
     files::scratch,
     loops::{TouchList, Walk},
     machine::Topology,
-    process::Pinned,
 };
 
 mod refusals;
@@ -42,6 +41,7 @@ use super::{
     space,
 };
 use crate::{
+    cpus::stay,
     fault::needs::{PAGE_REPORTING, TSC},
     frequency,
 };
@@ -204,8 +204,7 @@ impl Experiment for OneByOne {
                 Host::None
             },
         };
-        // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(cpu.map(Pinned::to).transpose()?);
+        stay(cpu)?;
         let area = SharedArea::default();
         let is_alone = !kind.is_fault;
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();

@@ -11,6 +11,7 @@ use pagelab_bench::{Kind, Need, Needed, Param, Witness, words};
 use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area, SysError,
+    loops::Stride,
     memory::{
         Advice,
         locked::{Everything, Which, locked_bytes},
@@ -29,6 +30,14 @@ pub const PARAM: Param = Param::axis("populate", Kind::Choice(Populate::WORDS), 
 
 /// Locked beside the area while everything of a process is: code, stacks, what it allocates.
 const BESIDE: u64 = 256 << 20;
+
+/// A word of every base page.
+pub(crate) const EACH: Stride = Stride { step: 4096, bytes: 8 };
+
+/// Stores to every base page: all of it is present, in the pages that it was advised.
+pub(crate) fn touch_all(area: &Area) {
+    area.touch(0, area.layout().bytes(), EACH);
+}
 
 words! {
     /// How memory comes to be present.

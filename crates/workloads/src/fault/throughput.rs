@@ -17,7 +17,7 @@ use pagelab_bench::{
     Trial,
 };
 use pagelab_record::units::format_bytes;
-use pagelab_sys::{counts::reported_kib, process::Pinned};
+use pagelab_sys::counts::reported_kib;
 
 mod refusals;
 
@@ -34,7 +34,7 @@ use super::{
     space,
     workers::{self, SharedStages, random_list},
 };
-use crate::{frequency, needs::Cpus};
+use crate::{cpus::stay, frequency, needs::Cpus};
 
 const PARAMS: &[Param] = &[
     kinds::PARAM,
@@ -154,7 +154,9 @@ impl Experiment for InBulk {
             threads,
             cpus: asked.cpus.of_workers(asked.workers() + usize::from(call.is_some())),
         };
-        let pinned = if processes == 1 { plan.cpus[0].map(Pinned::to).transpose()? } else { None };
+        if processes == 1 {
+            stay(plan.cpus[0])?;
+        }
         let is_plain = asked.is_write();
         let rounds = || Rounds::new(plan.clone(), SharedStages::clone(&stages), is_plain);
         let tells_cold = asked.workers() == 1
@@ -182,8 +184,6 @@ impl Experiment for InBulk {
                 }
             }
         }
-        // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(pinned);
         Ok(trials)
     }
 }

@@ -5,12 +5,27 @@ pub mod bulk;
 pub mod syscall;
 pub mod timer;
 
-use pagelab_sys::{SysError, machine::Topology, process::Pinned};
+use pagelab_bench::{Error, Experiment, Inputs, Trial};
+use pagelab_sys::{SysError, machine::Topology};
 
-/// Binds the case's one thread to the CPU that fault cases use too; it stays there to the end.
+use crate::cpus::stay;
+
+/// Binds the case's one thread to the CPU that fault cases use too.
 fn pin() -> Result<(), SysError> {
-    if let Some(cpu) = Topology::machine().default_cpu() {
-        std::mem::forget(Pinned::to(cpu)?);
+    stay(Topology::machine().default_cpu())
+}
+
+/// A limit of which nothing can be asked: the trial that it makes.
+#[derive(Debug)]
+pub struct Only(fn() -> Box<dyn Trial>);
+
+impl Experiment for Only {
+    fn footprint(&self) -> u64 {
+        1 << 20
     }
-    Ok(())
+
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        pin()?;
+        Ok(vec![(self.0)()])
+    }
 }

@@ -3,36 +3,23 @@
 //! `getppid`, a thousand times inside one clock pair. A page fault enters the kernel by an
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
-use pagelab_bench::{Described, Error, Experiment, Inputs, Meter, Trial, Witness};
+use pagelab_bench::{Described, Error, Meter, Trial, Witness};
 use pagelab_record::vocabulary::Check;
 use pagelab_sys::loops::bulk::cheapest_syscalls;
+
+use super::Only;
 
 const CALLS: u64 = 1000;
 
 /// See the module's documentation.
-pub const SYSCALL: Described<Asked> = Described::new(
+pub const SYSCALL: Described<Only> = Described::new(
     "limit/syscall",
     "the cheapest system call: into the kernel and back",
     &[],
     &[],
-    |_| Asked,
+    |_| Only(|| Box::new(Calls { own_faults: 0 })),
 )
 .limit();
-
-/// Nothing is asked.
-#[derive(Debug)]
-pub struct Asked;
-
-impl Experiment for Asked {
-    fn footprint(&self) -> u64 {
-        1 << 20
-    }
-
-    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        super::pin()?;
-        Ok(vec![Box::new(Calls { own_faults: 0 })])
-    }
-}
 
 struct Calls {
     own_faults: u64,

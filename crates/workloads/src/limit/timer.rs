@@ -6,37 +6,30 @@
 //! and nothing else.
 
 use hdrhistogram::Histogram;
-use pagelab_bench::{Described, Error, Experiment, Inputs, Meter, Trial, Witness};
+use pagelab_bench::{Described, Error, Meter, Trial, Witness};
 use pagelab_record::{Unit, latency, vocabulary::Check};
 use pagelab_sys::{
     loops::{TouchList, sample_nothing},
     time::{Clock, empty_pairs, usage},
 };
 
+use super::Only;
+
 /// Samples in one repetition: the histogram and the values stay in the caches, as they do in use.
 const SAMPLES: usize = 4096;
 
 /// See the module's documentation.
-pub const TIMER: Described<Asked> = Described::new(
+pub const TIMER: Described<Only> = Described::new(
     "limit/timer",
     "what measuring costs: the empty timer pair, recording, the whole of a sample",
     &[],
     &[],
-    |_| Asked,
+    |_| Only(|| Box::new(Cost::new())),
 )
 .limit();
 
-/// Nothing is asked.
-#[derive(Debug)]
-pub struct Asked;
-
-impl Experiment for Asked {
-    fn footprint(&self) -> u64 {
-        1 << 20
-    }
-
-    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        super::pin()?;
+impl Cost {
+    fn new() -> Self {
         let mut rng = fastrand::Rng::with_seed(1);
         // From a cache hit to a slow huge fault, evenly over the magnitudes.
         let values = (0..SAMPLES)
@@ -47,7 +40,7 @@ impl Experiment for Asked {
             .collect();
         let nothing = TouchList::new((0..SAMPLES).map(|_| (0, false)));
         let (histogram, samples) = (latency::empty(), vec![1; SAMPLES]);
-        Ok(vec![Box::new(Cost { histogram, values, nothing, samples, own_faults: 0 })])
+        Self { histogram, values, nothing, samples, own_faults: 0 }
     }
 }
 

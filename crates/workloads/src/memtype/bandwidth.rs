@@ -16,10 +16,7 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Read, Refusal, Trial,
     words_of,
 };
-use pagelab_sys::{
-    memtype::{Engine, MemoryType, Width},
-    process::Pinned,
-};
+use pagelab_sys::memtype::{Engine, MemoryType, Width};
 
 use super::{
     asked::{Asked, ENGINES, Lie},
@@ -30,7 +27,10 @@ use super::{
     rounds::{Reading, Setup, Storing},
     space::{self, Space},
 };
-use crate::memtype::needs::{AccessWidth, Module, of_space};
+use crate::{
+    cpus::stay,
+    memtype::needs::{AccessWidth, Module, of_space},
+};
 
 const PARAMS: &[Param] = &[
     Param::axis(
@@ -212,10 +212,7 @@ impl Experiment for Asked {
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let Self { point, space, .. } = *self;
         let cpus = space::cpus_of(&self.cpus, self.workers);
-        if let Some(cpu) = cpus.first() {
-            // The process ends with the case: its first thread stays where it is.
-            std::mem::forget(Pinned::to(*cpu)?);
-        }
+        stay(cpus.first().copied())?;
         let mut lying = space;
         match self.lie {
             Lie::Wb => lying.memory_type = MemoryType::Wb,

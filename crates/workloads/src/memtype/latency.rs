@@ -20,7 +20,6 @@ use pagelab_sys::{
         MemoryType,
         latency::{Op, State, time_each},
     },
-    process::Pinned,
     time::usage,
 };
 
@@ -30,7 +29,7 @@ use super::{
     space::{self, Space},
 };
 use crate::{
-    cpus::Chosen,
+    cpus::{Chosen, stay},
     memtype::needs::{AccessWidth, LINE_FLUSH, Module, of_space},
 };
 
@@ -168,10 +167,7 @@ impl Experiment for Asked {
 
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let Self { space, state, ref ops, .. } = *self;
-        if let Some(cpu) = space::cpus_of(&self.cpus, 1).first() {
-            // The process ends with the case: its one thread stays where it is.
-            std::mem::forget(Pinned::to(*cpu)?);
-        }
+        stay(space::cpus_of(&self.cpus, 1).first().copied())?;
         let needs_word = ops.iter().any(|(_, op)| op.needs_fence_word());
         let ground = Rc::new(RefCell::new(Ground::new(space, &space, needs_word)?));
         let list = lines(&space, state, self.samples.unwrap_or(1));

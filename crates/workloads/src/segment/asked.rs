@@ -1,7 +1,7 @@
 //! A case of `segment/fault`, read: its arms, where the memory of each lies, and what each needs.
 
 use pagelab_bench::{Error, Need, Needed, PageSize, Read, words};
-use pagelab_record::{Case, LeftOut, units::format_bytes};
+use pagelab_record::{Case, units::format_bytes};
 use pagelab_sys::{
     Area, SysError,
     memory::{Advice, Backing, Layout, count_leaves},
@@ -161,14 +161,23 @@ impl Place {
         Area::reserve(Layout::contiguous(self.bytes), self.backing, align, self.skew)
     }
 
-    /// Reserves its addresses, and maps and advises them.
+    /// Reserves its addresses, and maps them.
+    ///
+    /// # Errors
+    /// When memory is short.
+    pub(crate) fn opened(&self) -> Result<Area, SysError> {
+        let mut area = self.reserve()?;
+        area.open()?;
+        area.map(false)?;
+        Ok(area)
+    }
+
+    /// The same, and what the kernel is told of it.
     ///
     /// # Errors
     /// When memory is short.
     pub(crate) fn mapped(&self) -> Result<Area, SysError> {
-        let mut area = self.reserve()?;
-        area.open()?;
-        area.map(false)?;
+        let area = self.opened()?;
         area.advise(self.advice)?;
         Ok(area)
     }
@@ -324,21 +333,5 @@ impl Asked {
             }
         }
         needs
-    }
-
-    /// The arms that can run here, and those that cannot with what they lack.
-    pub(super) fn sort_out(&self) -> (Vec<Arm>, Vec<LeftOut>) {
-        let (mut here, mut left_out) = (Vec::new(), Vec::new());
-        for arm in &self.arms {
-            match self.of_arm(*arm).iter().find(|need| !need.check()) {
-                None => here.push(*arm),
-                Some(need) => left_out.push(LeftOut {
-                    arm: arm.name().to_owned(),
-                    need: need.name(),
-                    cure: need.cure(),
-                }),
-            }
-        }
-        (here, left_out)
     }
 }

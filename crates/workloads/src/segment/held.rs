@@ -3,19 +3,12 @@
 use std::sync::Arc;
 
 use pagelab_bench::{Error, Inputs, Meter, Trial, Witness};
-use pagelab_record::{
-    LeftOut,
-    vocabulary::{
-        Check, arm_counter,
-        counter::FAULTS_PER_REPETITION,
-        series::{CLEAR, CONTROL},
-    },
+use pagelab_record::vocabulary::{
+    Check, arm_counter,
+    counter::FAULTS_PER_REPETITION,
+    series::{CLEAR, CONTROL},
 };
-use pagelab_sys::{
-    Area,
-    loops::{Stride, bulk::Store},
-    memory::Scanner,
-};
+use pagelab_sys::{Area, loops::bulk::Store, memory::Scanner};
 
 use super::{
     asked::{Arm, Asked, Lie, Place, Zeroing},
@@ -23,10 +16,10 @@ use super::{
     paid::{Paid, Timed, Watch},
     proof::{self, Found},
 };
-use crate::fault::outcome::{Phase, phase};
-
-/// What the program stores: a word in each base page.
-const STRIDE: Stride = Stride { step: 4096, bytes: 8 };
+use crate::fault::{
+    outcome::{Phase, phase},
+    populate::EACH,
+};
 
 /// Rounds over a segment.
 #[derive(Debug)]
@@ -41,7 +34,6 @@ pub(super) struct Held {
     helper_cpu: Option<usize>,
     scanner: Scanner,
     watch: Watch,
-    left_out: Vec<LeftOut>,
     segment: Option<Segment>,
     latest: Latest,
 }
@@ -71,13 +63,7 @@ struct Latest {
 }
 
 impl Held {
-    /// An arm; the record says with it what was left out.
-    pub(super) fn new(
-        asked: &Asked,
-        arm: Arm,
-        left_out: Vec<LeftOut>,
-        inputs: &Inputs,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(asked: &Asked, arm: Arm, inputs: &Inputs) -> Result<Self, Error> {
         let place = asked.place(arm);
         Ok(Self {
             arm,
@@ -89,7 +75,6 @@ impl Held {
             helper_cpu: asked.cpus.of_workers(2)[1],
             scanner: Scanner::open()?,
             watch: Watch::new(),
-            left_out,
             segment: None,
             latest: Latest::default(),
         })
@@ -114,7 +99,7 @@ impl Held {
         let mut populate = Phase::default();
         let mut timed = Timed::of(&setup, clock);
         if self.zeroing == Zeroing::Ahead {
-            populate = phase(clock, &mut || segment.area.touch(0, self.place.bytes, STRIDE));
+            populate = phase(clock, &mut || segment.area.touch(0, self.place.bytes, EACH));
             timed = timed.and(Timed::of(&populate, clock));
         }
         self.segment = Some(segment);
@@ -170,14 +155,14 @@ impl Trial for Held {
             latest.not_zero = proof::not_zero(&area);
         }
         // The loop's code and stack are there, and so is the first call of a phase.
-        phase(clock, &mut || area.touch(0, 0, STRIDE));
-        latest.touch = phase(clock, &mut || area.touch(0, bytes, STRIDE));
+        phase(clock, &mut || area.touch(0, 0, EACH));
+        latest.touch = phase(clock, &mut || area.touch(0, bytes, EACH));
         if latest.is_first {
             latest.not_zero = proof::not_zero(&area);
         }
         latest.found = Found::of(&self.scanner.scan(&area)?, &area.ranges(), &self.place)?;
         let clear = phase(clock, &mut || area.clear(0, bytes, store));
-        let control = phase(clock, &mut || area.touch(0, bytes, STRIDE));
+        let control = phase(clock, &mut || area.touch(0, bytes, EACH));
         latest.control = control.minor;
         proof::mark(&area);
         let release = phase(clock, &mut || {
@@ -205,7 +190,6 @@ impl Trial for Held {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         let Latest { is_first, populate, beside, touch, control, not_zero, found } = self.latest;
         let leaves: u64 = self.place.counts().iter().sum();
         let is_ahead = self.zeroing == Zeroing::Ahead;

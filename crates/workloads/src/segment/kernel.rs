@@ -1,13 +1,10 @@
 //! The arms without a segment: each round maps memory of its own, as `fault/throughput` does.
 
 use pagelab_bench::{Error, Inputs, Meter, Trial, Witness};
-use pagelab_record::{
-    LeftOut,
-    vocabulary::{
-        arm_counter,
-        counter::FAULTS_PER_REPETITION,
-        series::{ALL, PROCESS},
-    },
+use pagelab_record::vocabulary::{
+    arm_counter,
+    counter::FAULTS_PER_REPETITION,
+    series::{ALL, PROCESS},
 };
 
 use super::{
@@ -23,17 +20,10 @@ pub(super) struct Kernel {
     rounds: Rounds,
     bytes: u64,
     watch: Watch,
-    left_out: Vec<LeftOut>,
 }
 
 impl Kernel {
-    /// An arm; the record says with it what was left out.
-    pub(super) fn new(
-        asked: &Asked,
-        arm: Arm,
-        left_out: Vec<LeftOut>,
-        inputs: &Inputs,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(asked: &Asked, arm: Arm, inputs: &Inputs) -> Result<Self, Error> {
         let ordinary = asked.ordinary(arm);
         let stages = stages_of(&ordinary, inputs)?;
         let plan = Plan {
@@ -48,7 +38,7 @@ impl Kernel {
             cpus: asked.cpus.of_workers(1),
         };
         let rounds = Rounds::new(plan, stages, true);
-        Ok(Self { arm, rounds, bytes: asked.size, watch: Watch::new(), left_out })
+        Ok(Self { arm, rounds, bytes: asked.size, watch: Watch::new() })
     }
 }
 
@@ -78,7 +68,6 @@ impl Trial for Kernel {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         let counter = arm_counter(FAULTS_PER_REPETITION, self.arm.name());
         witness.set(&counter, self.rounds.faults());
         self.rounds.verify(witness)

@@ -26,7 +26,6 @@ mod paid;
 mod proof;
 
 use pagelab_bench::{Described, Error, Experiment, Inputs, Kind, Needed, Param, Refusal, Trial};
-use pagelab_sys::process::Pinned;
 
 use self::{
     asked::{Arm, Asked, Lie, Zeroing},
@@ -38,7 +37,10 @@ pub(crate) use self::{
     asked::{Backed, Place},
     proof::{Found, Frames},
 };
-use crate::fault::{leave_unmarked, space};
+use crate::{
+    cpus::stay,
+    fault::{leave_unmarked, space},
+};
 
 const PARAMS: &[Param] = &[
     Param::arms("arms", Kind::Choice(Arm::WORDS), Arm::EVERY)
@@ -99,14 +101,8 @@ impl Experiment for Asked {
         [self.memory()].into_iter().chain(self.cpus.needs()).chain(first).collect()
     }
 
-    fn wishes(&self) -> Vec<Needed> {
-        let mut wishes: Vec<Needed> = Vec::new();
-        for need in self.arms.iter().skip(1).flat_map(|arm| self.of_arm(*arm)) {
-            if !wishes.contains(&need) {
-                wishes.push(need);
-            }
-        }
-        wishes
+    fn of_arms(&self) -> Vec<(&'static str, Vec<Needed>)> {
+        self.arms.iter().map(|arm| (arm.name(), self.of_arm(*arm))).collect()
     }
 
     fn footprint(&self) -> u64 {
@@ -130,21 +126,15 @@ impl Experiment for Asked {
 
     fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let (here, left_out) = self.sort_out();
-        // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(self.cpus.of_workers(1)[0].map(Pinned::to).transpose()?);
-        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for (nth, arm) in here.into_iter().enumerate() {
-            let left_out = if nth == 0 { left_out.clone() } else { Vec::new() };
-            trials.push(match arm {
-                Arm::Plain | Arm::Thp => Box::new(Kernel::new(self, arm, left_out, inputs)?),
-                Arm::Segment2m | Arm::Segment1g => {
-                    Box::new(Held::new(self, arm, left_out, inputs)?)
-                }
-                _ => Box::new(Module::new(self, arm, left_out)),
-            });
-        }
-        Ok(trials)
+        stay(self.cpus.of_workers(1)[0])?;
+        let trial = |arm: &Arm| -> Result<Box<dyn Trial>, Error> {
+            Ok(match arm {
+                Arm::Plain | Arm::Thp => Box::new(Kernel::new(self, *arm, inputs)?),
+                Arm::Segment2m | Arm::Segment1g => Box::new(Held::new(self, *arm, inputs)?),
+                _ => Box::new(Module::new(self, *arm)),
+            })
+        };
+        self.arms.iter().filter(|arm| inputs.has(arm.name())).map(trial).collect()
     }
 }
 

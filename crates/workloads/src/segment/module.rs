@@ -2,20 +2,18 @@
 //! gives it back, so that the next one faults again and the kernel clears.
 
 use pagelab_bench::{Error, Meter, Trial, Witness};
-use pagelab_record::{
-    LeftOut,
-    vocabulary::{Check, arm_counter, counter::FAULTS_PER_REPETITION},
-};
-use pagelab_sys::{loops::Stride, memtype::Segment};
+use pagelab_record::vocabulary::{Check, arm_counter, counter::FAULTS_PER_REPETITION};
+use pagelab_sys::memtype::Segment;
 
 use super::{
     asked::{Arm, Asked, Lie, Place},
     paid::{Paid, Timed, Watch},
     proof::{self, Frames},
 };
-use crate::fault::outcome::{Phase, phase, try_phase};
-
-const STRIDE: Stride = Stride { step: 4096, bytes: 8 };
+use crate::fault::{
+    outcome::{Phase, phase, try_phase},
+    populate::EACH,
+};
 
 /// Rounds over a segment of the module.
 #[derive(Debug)]
@@ -25,7 +23,6 @@ pub(super) struct Module {
     lie: Lie,
     segment: Option<Segment>,
     watch: Watch,
-    left_out: Vec<LeftOut>,
     latest: Latest,
 }
 
@@ -39,15 +36,13 @@ struct Latest {
 }
 
 impl Module {
-    /// An arm; the record says with it what was left out.
-    pub(super) fn new(asked: &Asked, arm: Arm, left_out: Vec<LeftOut>) -> Self {
+    pub(super) fn new(asked: &Asked, arm: Arm) -> Self {
         Self {
             arm,
             place: asked.place(arm),
             lie: asked.lie,
             segment: None,
             watch: Watch::new(),
-            left_out,
             latest: Latest::default(),
         }
     }
@@ -79,10 +74,10 @@ impl Trial for Module {
         let mut area = place.reserve()?;
         area.open()?;
         let map = try_phase(clock, || area.map(false))?;
-        phase(clock, &mut || area.touch(0, 0, STRIDE));
-        latest.touch = phase(clock, &mut || area.touch(0, bytes, STRIDE));
+        phase(clock, &mut || area.touch(0, 0, EACH));
+        latest.touch = phase(clock, &mut || area.touch(0, bytes, EACH));
         latest.not_zero = proof::not_zero(&area);
-        latest.again = phase(clock, &mut || area.touch(0, bytes, STRIDE)).minor;
+        latest.again = phase(clock, &mut || area.touch(0, bytes, EACH)).minor;
         latest.frames = Frames::of(segment, &area.ranges(), &place)?;
         proof::mark(&area);
         let mut forgotten = Ok(());
@@ -103,7 +98,6 @@ impl Trial for Module {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         let Latest { touch, again, not_zero, frames } = self.latest;
         let leaves: u64 = self.place.counts().iter().sum();
         witness.expect(Check::FaultsOfSegmentRound, leaves, touch.minor);

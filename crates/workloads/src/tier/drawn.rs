@@ -3,11 +3,17 @@
 //! The one idea: what is measured over tiers, a mode that promotes or a placement that stays, makes
 //! the same draws, and turns the same requests away.
 
-use pagelab_bench::{Read, Refusal};
-use pagelab_record::Case;
+use pagelab_bench::{Error, Read, Refusal, Witness};
+use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::{
+    Area,
     loops::draws::{DRAWERS_MAX, Draws},
     machine::Topology,
+    process::{
+        Pinned,
+        crew::{Barrier, threads},
+    },
+    time::{Clock, Span},
 };
 
 use crate::{cpus::Chosen, needs::near_node};
@@ -86,6 +92,62 @@ impl Drawn {
         let of = |thread| Draws::of(self.seed, thread, self.pages(), accesses, stores);
         (0..self.threads).map(of).collect()
     }
+}
+
+/// What accesses took.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// From the first thread's start to the last one's end.
+    pub(super) span: Span,
+    /// What the loads of each thread added up to.
+    pub(super) sums: Vec<u64>,
+}
+
+/// Has each thread make its draws over an area, on its CPU; `is_short`: two less than it should.
+pub(super) fn access(
+    area: &Area,
+    draws: &[Draws],
+    cpus: &[Option<usize>],
+    is_short: bool,
+    clock: &Clock,
+) -> Result<Made, Error> {
+    let barrier = Barrier::new(u32::try_from(draws.len()).unwrap_or(1))?;
+    let made = threads(draws.len(), |thread: usize| -> Result<(Span, u64), Error> {
+        // Who could not be bound says so afterwards: the others wait for it.
+        let pinned = cpus[thread].map(Pinned::to).transpose();
+        let draws = if is_short { draws[thread].fewer(2) } else { draws[thread] };
+        let mut sum = 0;
+        barrier.wait();
+        let span = clock.span(|| sum = area.draw(&draws));
+        pinned.map(drop)?;
+        Ok((span, sum))
+    })?;
+    let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
+    let span = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
+    Ok(Made { span, sums: made.into_iter().map(|(_, sum)| sum).collect() })
+}
+
+/// Makes the draws once more over an array, which is zero or as the area is, and claims that the
+/// loads added up to the same and that the area holds what they leave.
+pub(super) fn compare(
+    area: &Area,
+    draws: &[Draws],
+    sums: &[u64],
+    is_stored: bool,
+    witness: &mut Witness,
+) {
+    let pages = area.layout().bytes() / 4096;
+    let (mut expected, mut observed, mut wrong) = (0_u64, 0_u64, 0);
+    for (draws, sum) in draws.iter().zip(sums) {
+        let word = |page: usize| area.word(page * 4096 + draws.slot());
+        let mut words: Vec<u64> =
+            if is_stored { vec![0; pages] } else { (0..pages).map(word).collect() };
+        expected = expected.rotate_left(7) ^ draws.replay(&mut words);
+        observed = observed.rotate_left(7) ^ sum;
+        wrong += (0..pages).filter(|page| word(*page) != words[*page]).count() as u64;
+    }
+    witness.expect(Check::WordsOfAccesses, 0, wrong);
+    witness.expect_digest(Check::DigestOfAccesses, expected, observed);
 }
 
 /// Those of these CPUs that are on the fast node; all where none is.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use pagelab_record::units;
 use pagelab_tier::{
     Curve, Scenario, Source, Tiers, Work, WorkSpec,
     policy::{Needs, Node},
@@ -35,7 +36,7 @@ const COPY: f64 = 1.24e-6;
 /// A sentence that names what is missing.
 pub fn scenario(run: &Run, seed: u64, trace: Option<Arc<TraceWork>>) -> Result<Scenario, String> {
     let settings = &run.settings;
-    let page = or(settings.memory.page.as_ref(), PAGE);
+    let page = settings.memory.page.value_or(PAGE);
     if page < 1.0 {
         return Err("[memory] page is 0".to_owned());
     }
@@ -43,7 +44,7 @@ pub fn scenario(run: &Run, seed: u64, trace: Option<Arc<TraceWork>>) -> Result<S
         let pages = u64::from(trace.pages());
         (Work::Trace(trace), pages)
     } else {
-        let size = need(settings.memory.size.as_ref(), "[memory] size")?;
+        let size = settings.memory.size.needed("[memory] size")?;
         let spec = match &settings.generator {
             Some(choice) => choice.spec.clone(),
             None => WorkSpec::parse("uniform")?,
@@ -52,7 +53,7 @@ pub fn scenario(run: &Run, seed: u64, trace: Option<Arc<TraceWork>>) -> Result<S
     };
     let is_trace = matches!(work, Work::Trace(_));
     let accesses =
-        if is_trace { 0 } else { whole(need(settings.work.accesses.as_ref(), "[work] accesses")?) };
+        if is_trace { 0 } else { whole(settings.work.accesses.needed("[work] accesses")?) };
     let tiers = tiers(settings, pages, page)?;
     let curve = curve(settings, &tiers)?;
     Ok(Scenario {
@@ -60,22 +61,22 @@ pub fn scenario(run: &Run, seed: u64, trace: Option<Arc<TraceWork>>) -> Result<S
         work,
         pages: if is_trace { 0 } else { pages },
         accesses,
-        threads: small(or(settings.work.threads.as_ref(), 1.0)),
-        stores: or(settings.work.stores.as_ref(), 0.0),
+        threads: small(settings.work.threads.value_or(1.0)),
+        stores: settings.work.stores.value_or(0.0),
         tiers,
         curve,
         sources: sources(run, pages, page)?,
         policy: run.policy.spec.clone(),
         mover: mover(settings, page)?,
-        costs: Costs { sample_ns: ns(settings.sampling.cost.as_ref(), 0.0) },
+        costs: Costs { sample_ns: settings.sampling.cost.ns_or(0.0) },
         rows: ROWS,
     })
 }
 
 fn tiers(settings: &Settings, pages: u64, page: f64) -> Result<Tiers, String> {
     let memory = &settings.memory;
-    let fast = whole(need(memory.fast.as_ref(), "[memory] fast")? / page);
-    let nodes = whole(or(memory.fast_nodes.as_ref(), 1.0));
+    let fast = whole(memory.fast.needed("[memory] fast")? / page);
+    let nodes = whole(memory.fast_nodes.value_or(1.0));
     if nodes == 0 || nodes > 8 {
         return Err(format!("[memory] fast-nodes is {nodes}: from 1 to 8 nodes have processors"));
     }
@@ -97,7 +98,7 @@ fn tiers(settings: &Settings, pages: u64, page: f64) -> Result<Tiers, String> {
         Start::Fast => Placement::Fill,
         Start::Interleaved => Placement::Weighted(vec![1; all.len()]),
     };
-    Ok(Tiers { nodes: all, start, locality: or(memory.locality.as_ref(), 1.0) })
+    Ok(Tiers { nodes: all, start, locality: memory.locality.value_or(1.0) })
 }
 
 fn curve(settings: &Settings, tiers: &Tiers) -> Result<Curve, String> {
@@ -106,7 +107,7 @@ fn curve(settings: &Settings, tiers: &Tiers) -> Result<Curve, String> {
         return Ok(Curve::Table(points.clone()));
     }
     if physical.fast_latency.is_some() {
-        let write_weight = or(physical.write_weight.as_ref(), 1.0);
+        let write_weight = physical.write_weight.value_or(1.0);
         let tier = |latency, bandwidth| Loaded {
             idle_ns: latency * 1e9,
             bytes_per_second: bandwidth,
@@ -116,25 +117,25 @@ fn curve(settings: &Settings, tiers: &Tiers) -> Result<Curve, String> {
         return Ok(Curve::Physical {
             tiers: vec![
                 tier(
-                    need(physical.fast_latency.as_ref(), &name("fast-latency"))?,
-                    need(physical.fast_bandwidth.as_ref(), &name("fast-bandwidth"))?,
+                    physical.fast_latency.needed(&name("fast-latency"))?,
+                    physical.fast_bandwidth.needed(&name("fast-bandwidth"))?,
                 ),
                 tier(
-                    need(physical.slow_latency.as_ref(), &name("slow-latency"))?,
-                    need(physical.slow_bandwidth.as_ref(), &name("slow-bandwidth"))?,
+                    physical.slow_latency.needed(&name("slow-latency"))?,
+                    physical.slow_bandwidth.needed(&name("slow-bandwidth"))?,
                 ),
             ],
-            remote_ns: or(physical.remote_latency.as_ref(), 0.0) * 1e9,
-            in_flight: or(physical.in_flight.as_ref(), 1.0),
-            think_ns: or(physical.think.as_ref(), 0.0) * 1e9,
+            remote_ns: physical.remote_latency.value_or(0.0) * 1e9,
+            in_flight: physical.in_flight.value_or(1.0),
+            think_ns: physical.think.value_or(0.0) * 1e9,
         });
     }
-    let exponent = or(ends.exponent.as_ref(), 1.0);
-    let fast = need(ends.fast.as_ref(), "[curve] fast")?;
+    let exponent = ends.exponent.value_or(1.0);
+    let fast = ends.fast.needed("[curve] fast")?;
     let level = |seconds, exponent| Level { seconds, exponent };
-    let mut lower = vec![level(need(ends.slow.as_ref(), "[curve] slow")?, exponent)];
+    let mut lower = vec![level(ends.slow.needed("[curve] slow")?, exponent)];
     if tiers.nodes.iter().any(|node| node.tier == 2) {
-        lower.insert(0, level(need(ends.middle.as_ref(), "[curve] middle")?, exponent));
+        lower.insert(0, level(ends.middle.needed("[curve] middle")?, exponent));
     }
     // One's own nodes wait for each other less than one link does.
     let remote = ends.remote.as_ref().map(|remote| level(remote.value, 1.0));
@@ -162,25 +163,24 @@ fn sources(run: &Run, pages: u64, page: f64) -> Result<Vec<Source>, String> {
 
 fn sampling(samples: &Samples) -> Result<Sampling, String> {
     // The hardware counts operations, the simulator accesses that miss.
-    let is_miss_only = or(samples.l3miss_only.as_ref(), 1.0) > 0.0;
-    let operations =
-        if is_miss_only { 1.0 } else { need(samples.operations.as_ref(), OPERATIONS)? };
+    let is_miss_only = samples.l3miss_only.value_or(1.0) > 0.0;
+    let operations = if is_miss_only { 1.0 } else { samples.operations.needed(OPERATIONS)? };
     if operations < 1.0 {
         return Err(format!("{OPERATIONS} is {operations}: an access that misses is one itself"));
     }
-    let accesses = |constant: &Option<Constant>| or(constant.as_ref(), 0.0) / operations;
-    let period = need(samples.period.as_ref(), "[sampling] period")? / operations;
+    let accesses = |constant: &Option<Constant>| constant.value_or(0.0) / operations;
+    let period = samples.period.needed("[sampling] period")? / operations;
     Ok(Sampling {
         // More operations than a period has make every access a sample, not more.
         period: if operations > 1.0 { whole(period).max(1) } else { whole(period) },
         period_min: whole(accesses(&samples.period_min)),
         period_max: whole(accesses(&samples.period_max)),
         jitter: whole(accesses(&samples.jitter)),
-        loss: or(samples.loss.as_ref(), 0.0),
-        ring: whole(or(samples.ring.as_ref(), 0.0)),
-        drain_ns: ns(samples.drain.as_ref(), 0.0),
-        bias: or(samples.bias.as_ref(), 1.0),
-        loads_only: or(samples.loads_only.as_ref(), 0.0) > 0.0,
+        loss: samples.loss.value_or(0.0),
+        ring: whole(samples.ring.value_or(0.0)),
+        drain_ns: samples.drain.ns_or(0.0),
+        bias: samples.bias.value_or(1.0),
+        loads_only: samples.loads_only.value_or(0.0) > 0.0,
         hits: 1.0 - 1.0 / operations,
         latency_min_ns: latency_min_ns(samples)?,
     })
@@ -188,14 +188,14 @@ fn sampling(samples: &Samples) -> Result<Sampling, String> {
 
 /// The load-latency filter of the IBS memory profiler: steps of 128 cycles.
 fn latency_min_ns(samples: &Samples) -> Result<f64, String> {
-    if or(samples.lat_filter.as_ref(), 0.0) <= 0.0 {
+    if samples.lat_filter.value_or(0.0) <= 0.0 {
         return Ok(0.0);
     }
-    let threshold = or(samples.lat_thresh.as_ref(), 0.0);
+    let threshold = samples.lat_thresh.value_or(0.0);
     if threshold > 15.0 {
         return Err(format!("[sampling] lat-thresh is {threshold}: 0 to 15 steps of 128 cycles"));
     }
-    let ghz = need(samples.ghz.as_ref(), "[sampling] ghz")?;
+    let ghz = samples.ghz.needed("[sampling] ghz")?;
     if ghz <= 0.0 {
         return Err("[sampling] ghz is 0: no load would ever be long enough".to_owned());
     }
@@ -204,29 +204,29 @@ fn latency_min_ns(samples: &Samples) -> Result<f64, String> {
 
 fn hints(hints: &Hints, pages: u64, page: f64) -> HintScan {
     // The kernel counts what a scan changes in base pages, whatever their mapping.
-    let updates = whole(or(hints.updates.as_ref(), SCAN_BYTES / page)).max(1);
+    let updates = whole(hints.updates.value_or(SCAN_BYTES / page)).max(1);
     let kernel = HintScan::kernel(pages);
     let floor = HintScan::floor_ns(pages, 1_000_000_000, updates).max(100_000_000);
     HintScan {
-        delay_ns: ns(hints.delay.as_ref(), 1.0),
-        period_ns: ns(hints.period.as_ref(), 1.0),
+        delay_ns: hints.delay.ns_or(1.0),
+        period_ns: hints.period.ns_or(1.0),
         period_min_ns: hints.period_min.as_ref().map_or(floor, |min| nanoseconds(min.value)),
-        period_max_ns: ns(hints.period_max.as_ref(), 60.0),
+        period_max_ns: hints.period_max.ns_or(60.0),
         adapts: hints.adapts.as_ref().map_or(kernel.adapts, |adapts| adapts.value > 0.0),
-        private: or(hints.private.as_ref(), kernel.private),
+        private: hints.private.value_or(kernel.private),
         updates,
-        virtual_pages: whole(or(hints.virtual_pages.as_ref(), updates as f64 * 8.0)),
-        chunk: whole(or(hints.chunk.as_ref(), (kernel.chunk as f64 * PAGE / page).max(1.0))),
-        failure: or(hints.failure.as_ref(), 0.0),
-        duplicate_ns: ns(hints.duplicate.as_ref(), 0.0),
-        fault_ns: ns(hints.fault.as_ref(), 0.0),
+        virtual_pages: whole(hints.virtual_pages.value_or(updates as f64 * 8.0)),
+        chunk: whole(hints.chunk.value_or((kernel.chunk as f64 * PAGE / page).max(1.0))),
+        failure: hints.failure.value_or(0.0),
+        duplicate_ns: hints.duplicate.ns_or(0.0),
+        fault_ns: hints.fault.ns_or(0.0),
     }
 }
 
 fn bits(bits: &Bits, table: &str) -> Result<BitScan, String> {
-    let picoseconds = |constant: &Option<Constant>| whole(or(constant.as_ref(), 0.0) * 1e12);
+    let picoseconds = |constant: &Option<Constant>| whole(constant.value_or(0.0) * 1e12);
     Ok(BitScan {
-        period_ns: nanoseconds(need(bits.period.as_ref(), &format!("{table} period"))?),
+        period_ns: nanoseconds(bits.period.needed(&format!("{table} period"))?),
         page_ps: picoseconds(&bits.page),
         stall_ps: picoseconds(&bits.stall),
     })
@@ -234,7 +234,7 @@ fn bits(bits: &Bits, table: &str) -> Result<BitScan, String> {
 
 fn mover(settings: &Settings, page: f64) -> Result<Mover, String> {
     let daemon = &settings.mover;
-    let kernel = Mover::kernel(ns(daemon.copy.as_ref(), COPY * (page / PAGE)));
+    let kernel = Mover::kernel(daemon.copy.ns_or(COPY * (page / PAGE)));
     let limit = match &daemon.rate_limit {
         Some(limit) if limit.value < page => {
             return Err(format!(
@@ -246,31 +246,41 @@ fn mover(settings: &Settings, page: f64) -> Result<Mover, String> {
         limit => limit.as_ref().map(|limit| whole(limit.value * PAGE / page)),
     };
     Ok(Mover {
-        sleep_ns: ns(daemon.sleep.as_ref(), 0.1),
-        walk_ps: whole(or(daemon.walk.as_ref(), 0.0) * 1e12),
-        batch: small(or(daemon.batch.as_ref(), f64::from(kernel.batch))),
-        failure: or(daemon.failure.as_ref(), 0.0),
+        sleep_ns: daemon.sleep.ns_or(0.1),
+        walk_ps: whole(daemon.walk.value_or(0.0) * 1e12),
+        batch: small(daemon.batch.value_or(f64::from(kernel.batch))),
+        failure: daemon.failure.value_or(0.0),
         limit,
-        flush_ns: ns(daemon.flush.as_ref(), 0.0),
-        copy_accesses: or(daemon.copy_accesses.as_ref(), 0.0),
-        ping_pong_ns: ns(daemon.ping_pong.as_ref(), kernel.ping_pong_ns as f64 * 1e-9),
+        flush_ns: daemon.flush.ns_or(0.0),
+        copy_accesses: daemon.copy_accesses.value_or(0.0),
+        ping_pong_ns: daemon.ping_pong.ns_or(kernel.ping_pong_ns as f64 * 1e-9),
         ..kernel
     })
 }
 
-/// The number of a constant, where the file must have it.
-fn need(constant: Option<&Constant>, name: &str) -> Result<f64, String> {
-    constant
-        .map(|constant| constant.value)
-        .ok_or_else(|| format!("{name} is missing: it belongs to the machine, and has no default"))
+/// A number that a file may leave out.
+trait Said {
+    fn value_or(&self, default: f64) -> f64;
+
+    /// Seconds, as nanoseconds.
+    fn ns_or(&self, default_s: f64) -> u64 {
+        nanoseconds(self.value_or(default_s))
+    }
+
+    /// The number, where the file must have it.
+    fn needed(&self, name: &str) -> Result<f64, String>;
 }
 
-fn or(constant: Option<&Constant>, default: f64) -> f64 {
-    constant.map_or(default, |constant| constant.value)
-}
+impl Said for Option<Constant> {
+    fn value_or(&self, default: f64) -> f64 {
+        self.as_ref().map_or(default, |constant| constant.value)
+    }
 
-fn ns(constant: Option<&Constant>, default_s: f64) -> u64 {
-    nanoseconds(or(constant, default_s))
+    fn needed(&self, name: &str) -> Result<f64, String> {
+        self.as_ref().map(|constant| constant.value).ok_or_else(|| {
+            format!("{name} is missing: it belongs to the machine, and has no default")
+        })
+    }
 }
 
 /// Seconds as nanoseconds, to the nearest.
@@ -278,13 +288,9 @@ pub fn nanoseconds(seconds: f64) -> u64 {
     whole(seconds * 1e9)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "constants are 0 or more; a larger one than fits is the largest"
-)]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
+/// To the nearest; constants are 0 or more.
+pub(super) fn whole(number: f64) -> u64 {
+    units::whole(number.round())
 }
 
 fn small(number: f64) -> u32 {

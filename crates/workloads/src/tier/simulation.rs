@@ -11,7 +11,7 @@ use std::{
     cell::RefCell,
     rc::Rc,
     sync::{
-        Arc, Mutex,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -215,8 +215,7 @@ struct Batch {
 
 impl Batch {
     fn simulate(&self) {
-        let slots: Vec<Mutex<Option<Came>>> =
-            self.scenarios.iter().map(|_| Mutex::default()).collect();
+        let slots: Vec<OnceLock<Came>> = self.scenarios.iter().map(|_| OnceLock::new()).collect();
         let (scenarios, next) = (&self.scenarios, AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..scenarios.len().min(processors()) {
@@ -224,16 +223,13 @@ impl Batch {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(scenario) = scenarios.get(index) else { return };
-                        let outcome = simulate(scenario);
-                        if let Ok(mut slot) = slots[index].lock() {
-                            *slot = Some(outcome);
-                        }
+                        slots[index].get_or_init(|| simulate(scenario));
                     }
                 });
             }
         });
         let lost = || Err("its thread ended without an answer".to_owned());
-        let taken = slots.into_iter().map(|slot| slot.into_inner().ok().flatten());
+        let taken = slots.into_iter().map(OnceLock::into_inner);
         *self.outcomes.borrow_mut() = taken.map(|outcome| outcome.unwrap_or_else(lost)).collect();
     }
 }

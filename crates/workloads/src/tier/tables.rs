@@ -11,6 +11,7 @@ use super::{
     compare::Row,
     constant::Constant,
     preset::{Preset, Run},
+    scenario::whole,
 };
 
 /// Millionths, the unit of the cells of [`compared`].
@@ -128,11 +129,6 @@ fn scale(value: f64) -> (i64, i64) {
 #[expect(clippy::cast_possible_truncation, reason = "saturates")]
 fn round(value: f64) -> i64 {
     value.round() as i64
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Needed, PageSize, Param, Read, Refusal,
-    Trial, Witness,
+    Trial, Witness, unique,
 };
 use pagelab_record::{
     Case, Table,
@@ -30,7 +30,7 @@ use pagelab_sys::{
     loops::chase::{Chain, Lap},
     machine::tlb::{Tlb, tlbs},
     memory::Scanner,
-    process::{Fifo, Pinned, current_cpu},
+    process::{Fifo, current_cpu},
     time::{Usage, usage},
 };
 
@@ -38,7 +38,10 @@ use super::{
     course::course,
     ground::{Backing, Ground, Seen, needs_of},
 };
-use crate::fault::{self, Lie, kinds, leave_unmarked, space};
+use crate::{
+    cpus::stay,
+    fault::{self, Lie, kinds, leave_unmarked, space},
+};
 
 const PARAMS: &[Param] = &[
     space::PAGE,
@@ -191,14 +194,8 @@ pub const CHASE: Described<Asked> = Described {
 
 impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
-        let mut needs = Vec::new();
         let of = |(_, asked, backing)| needs_of(asked, backing, self.footprint());
-        for need in self.arms().flat_map(of) {
-            if !needs.contains(&need) {
-                needs.push(need);
-            }
-        }
-        needs
+        unique(self.arms().flat_map(of))
     }
 
     fn footprint(&self) -> u64 {
@@ -221,8 +218,7 @@ impl Experiment for Asked {
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
         let cpu = self.page.cpus.of_workers(1)[0];
-        // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(cpu.map(Pinned::to).transpose()?);
+        stay(cpu)?;
         let places = course(self.bytes, self.page.page.bytes());
         let tlbs: Rc<[Tlb]> = tlbs().into();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();

@@ -6,13 +6,13 @@
 use pagelab_bench::{Error, Need, Needed, PageSize, Witness, words};
 use pagelab_sys::{
     counts::Counters,
-    loops::{Stride, bulk::Store, chase::Chain},
+    loops::{bulk::Store, chase::Chain},
     memory::{Advice, Residency, Scanner},
     memtype::Segment,
 };
 
 use crate::{
-    fault::{Asked, Lie, Populate, Space, page_bytes},
+    fault::{Asked, Lie, Populate, Space, page_bytes, populate::touch_all},
     memtype::needs,
     needs::Memory,
     segment::{Backed, Found, Frames, Place},
@@ -29,8 +29,6 @@ words! {
         Module = "module",
     }
 }
-
-const STRIDE: Stride = Stride { step: 4096, bytes: 8 };
 
 /// What a chain lies on.
 #[derive(Debug)]
@@ -99,23 +97,21 @@ impl Ground {
                 let folios = || Counters::read(asked.is_folio().then(|| asked.page.bytes() / 1024));
                 let (space, before) = (asked.space(1), folios());
                 let area = Populate::Touch.mapped(&space, None)?.area;
-                area.touch(0, space.layout.bytes(), STRIDE);
+                touch_all(&area);
                 (Self::Pages { space, moved: folios().since(&before) }, area)
             }
             Backing::Segment => {
                 let place = place();
                 let area = place.mapped()?;
-                area.touch(0, place.bytes, STRIDE);
+                touch_all(&area);
                 area.clear(0, place.bytes, Store::NonTemporal);
                 (Self::Segment(place), area)
             }
             Backing::Module => {
                 let place = place();
                 let segment = place.of_module()?;
-                let mut area = Place { backing: segment.backing(0), ..place }.reserve()?;
-                area.open()?;
-                area.map(false)?;
-                area.touch(0, place.bytes, STRIDE);
+                let area = Place { backing: segment.backing(0), ..place }.opened()?;
+                touch_all(&area);
                 (Self::Module { segment, place }, area)
             }
         };

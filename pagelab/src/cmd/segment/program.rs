@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use anyhow::Context;
-use pagelab_program::ladder::program::{Loader, Program};
+use pagelab_cli::program::{Loader, Program};
 use pagelab_sys::process::segment;
 
 use crate::exit::Failure;

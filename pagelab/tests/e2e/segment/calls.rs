@@ -13,7 +13,7 @@ const SEGMENTS: [&str; 7] = ["segment", "run", "-q", "--heap", "1g", "--mmap", "
 /// Flags of segments, none of which a program notices.
 const FLAGS: [&[&str]; 3] = [&[], &["--zero", "release"], &["--leaf", "4k"]];
 
-/// A program of `tests/explain`, whose compiler makes nothing of what malloc is.
+/// A program of `tests/programs`, whose compiler makes nothing of what malloc is.
 fn built(lab: &Lab, name: &str) -> Option<PathBuf> {
     compiled_with(lab, name, &["-O1", "-pthread", "-fno-builtin"])
 }

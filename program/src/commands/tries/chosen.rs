@@ -1,10 +1,8 @@
 //! The rungs that somebody asked for.
 
-use crate::ladder::{
-    program::Program,
-    rungs::{Ground, Offer},
-};
+use crate::ladder::rungs::{Ground, Offer};
 use anyhow::Context;
+use pagelab_cli::program::Program;
 use pagelab_record::{asked::Own, vocabulary::tried};
 
 use super::Try;

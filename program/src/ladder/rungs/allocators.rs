@@ -8,7 +8,7 @@ use std::path::Path;
 use pagelab_record::asked::Reach;
 
 use super::{ANY, Ground, Offer, Proof, Start, lack, lines, preload::sanitized, preloaded, rung};
-use crate::ladder::program::Loader;
+use pagelab_cli::program::Loader;
 
 /// Where distributions put libraries.
 const LIBRARIES: [&str; 6] = [

@@ -13,7 +13,7 @@ use pagelab_record::{
 use super::{
     ANONYMOUS, Ground, Offer, Only, POOL, POOL_COST, Start, admitting, lack, lines, pool, rung,
 };
-use crate::ladder::program::Program;
+use pagelab_cli::program::Program;
 
 pub(super) const TUNABLES: &str = "GLIBC_TUNABLES";
 const HUGETLB: &str = "glibc.malloc.hugetlb";

@@ -20,7 +20,7 @@ use super::{
     malloc::{TUNABLES, no_tunables, tunables},
     pool, preloaded, rung, words,
 };
-use crate::ladder::program::{Loader, Program};
+use pagelab_cli::program::{Loader, Program};
 
 /// Maps of so many bytes are worth a call more.
 const LEAST: u64 = 1 << 20;

@@ -14,7 +14,7 @@ use pagelab_sys::{
 use super::{
     ANONYMOUS, Ground, Offer, Start, admitting, lack, library, preload::sanitized, preloaded, rung,
 };
-use crate::ladder::program::Loader;
+use pagelab_cli::program::Loader;
 
 pub(super) fn segment(ground: &Ground<'_>) -> Vec<Offer> {
     let Some(pmd) = ground.pages.pmd_size() else { return Vec::new() };

@@ -9,7 +9,7 @@ use super::{
     limit::Gate,
     pghot::{Frames, Map, Mode, Record},
 };
-use crate::{PAGE_BYTES, SECTION_PAGES};
+use crate::PAGE_BYTES;
 
 /// The daemon of one node.
 #[derive(Debug, Clone)]
@@ -73,17 +73,12 @@ impl Kmigrated {
         let mode = map.tunables.mode;
         let mut batch: Vec<Candidate> = Vec::with_capacity(self.batch_nr + 1);
         let (mut target, mut cgroup, mut walked) = (map.tunables.target, 0, 0);
-        let mut ready = Vec::new();
         for section in 0..map.sections() {
             if !map.take_section(section) {
                 continue;
             }
-            let start = section * SECTION_PAGES as usize;
-            let end = (start + SECTION_PAGES as usize).min(map.cells.len());
-            walked += (end - start) as u64;
-            ready.clear();
-            map.ready(section, &mut ready);
-            for &pfn in &ready {
+            walked += map.frames(section).len() as u64;
+            for pfn in map.ready(section) {
                 if !frames.is_on_lru(pfn) {
                     continue;
                 }

@@ -9,11 +9,9 @@
 
 mod record;
 
-use std::fmt;
-
 pub use self::record::{Mode, Record};
 use super::cells::Cells;
-use crate::SECTION_PAGES;
+use crate::{SECTION_PAGES, policy::PageSet};
 
 /// Where the filters are asked in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,33 +139,23 @@ pub struct Counters {
 }
 
 /// The records of one lower-tier node.
+#[derive(Debug)]
 pub struct Map {
     pub(super) cells: Cells,
     /// What it was told.
     pub tunables: Tunables,
     /// Its counters.
     pub counters: Counters,
-    /// One bit for each section with a ready page.
-    hot: Vec<u64>,
-    /// One bit for each ready record: ours, so that a walk need not look at every record of a hot
+    /// Whether each section has a ready page.
+    hot: Vec<bool>,
+    /// The pages with a ready record: ours, so that a walk need not look at every record of a hot
     /// section. What it finds is the same.
-    ready: Vec<u64>,
-    /// One bit for each of those words that is not 0.
-    ready_words: Vec<u64>,
-    /// One bit for each section that is offline: it has no map.
-    offline: Vec<u64>,
+    ready: PageSet,
+    /// Whether each section is offline: it has no map.
+    offline: Vec<bool>,
     /// The node's bit that the daemon polls.
     activate: bool,
     started: bool,
-}
-
-impl fmt::Debug for Map {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Map")
-            .field("pages", &self.cells.len())
-            .field("tunables", &self.tunables)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Map {
@@ -178,10 +166,9 @@ impl Map {
             cells: Cells::new(pages, tunables.mode.bits()),
             tunables,
             counters: Counters::default(),
-            hot: vec![0; sections.div_ceil(64)],
-            offline: vec![0; sections.div_ceil(64)],
-            ready: vec![0; pages.div_ceil(64)],
-            ready_words: vec![0; pages.div_ceil(64 * 64)],
+            hot: vec![false; sections],
+            offline: vec![false; sections],
+            ready: PageSet::new(pages, false),
             activate: false,
             started: true,
         }
@@ -195,24 +182,16 @@ impl Map {
     /// What the eighth version does where a section goes offline: its map is freed, and with it all
     /// that was known of its pages. Until it is online again, nothing is recorded of them.
     pub fn offline(&mut self, section: usize) {
-        let pages = self.cells.len();
-        let first = (section * SECTION_PAGES as usize).min(pages);
-        for pfn in first..(first + SECTION_PAGES as usize).min(pages) {
-            self.cells.take_alone(pfn);
-            self.note(pfn, false);
+        for pfn in self.frames(section) {
+            self.take(pfn);
         }
-        self.take_section(section);
-        self.offline[section / 64] |= 1 << (section % 64);
+        self.hot[section] = false;
+        self.offline[section] = true;
     }
 
     /// A section comes online: it has a map, and nothing in it.
     pub fn online(&mut self, section: usize) {
-        self.offline[section / 64] &= !(1 << (section % 64));
-    }
-
-    /// Bytes of the records.
-    pub const fn bytes(&self) -> usize {
-        self.cells.bytes()
+        self.offline[section] = false;
     }
 
     /// The record of a page frame.
@@ -248,13 +227,11 @@ impl Map {
             return step;
         }
         self.counters.accesses += 1;
-        let (tunables, mut step) = (&self.tunables, Step::Recorded);
-        self.cells.update_alone(pfn as usize, |bits| {
-            let (new, then) = tunables.counted(bits, node, now);
-            step = then;
-            new
-        });
-        self.signal(pfn, step);
+        let (bits, step) = self.tunables.counted(self.cells.load(pfn as usize), node, now);
+        self.cells.replace(pfn as usize, bits);
+        if let Step::Ready { .. } = step {
+            self.activate(pfn);
+        }
         step
     }
 
@@ -288,8 +265,7 @@ impl Map {
 
     #[inline]
     fn has_map(&self, pfn: u32) -> bool {
-        let section = (pfn / SECTION_PAGES) as usize;
-        (pfn as usize) < self.cells.len() && self.offline[section / 64] >> (section % 64) & 1 == 0
+        (pfn as usize) < self.cells.len() && !self.offline[(pfn / SECTION_PAGES) as usize]
     }
 
     /// Steps 4 to 6, in the order of the version.
@@ -310,26 +286,10 @@ impl Map {
     }
 
     /// Step 11.
-    #[inline]
-    fn signal(&mut self, pfn: u32, step: Step) {
-        if let Step::Ready { .. } = step {
-            self.activate(pfn);
-        }
-    }
-
     fn activate(&mut self, pfn: u32) {
-        let section = (pfn / SECTION_PAGES) as usize;
-        self.hot[section / 64] |= 1 << (section % 64);
-        self.note(pfn as usize, true);
+        self.hot[(pfn / SECTION_PAGES) as usize] = true;
+        self.ready.set(pfn, true);
         self.activate = true;
-    }
-
-    /// Notes whether a record is ready.
-    #[inline]
-    fn note(&mut self, pfn: usize, is_ready: bool) {
-        set(&mut self.ready, pfn, is_ready);
-        let word = pfn / 64;
-        set(&mut self.ready_words, word, self.ready[word] != 0);
     }
 
     /// Puts a record back: what a corrected daemon does with a page that it could not move.
@@ -337,8 +297,7 @@ impl Map {
         if !self.has_map(pfn) {
             return;
         }
-        let bits = self.tunables.mode.encode(record);
-        self.cells.update_alone(pfn as usize, |_| bits);
+        self.cells.replace(pfn as usize, self.tunables.mode.encode(record));
         self.activate(pfn);
     }
 
@@ -349,46 +308,31 @@ impl Map {
 
     /// Test-and-clear of a section's bit.
     pub(super) fn take_section(&mut self, section: usize) -> bool {
-        let (word, bit) = (&mut self.hot[section / 64], 1 << (section % 64));
-        let was_set = *word & bit != 0;
-        *word &= !bit;
-        was_set
+        std::mem::take(&mut self.hot[section])
+    }
+
+    /// The page frames of a section.
+    pub(super) fn frames(&self, section: usize) -> std::ops::Range<u32> {
+        let pages = u32::try_from(self.cells.len()).unwrap_or(u32::MAX);
+        let first = u32::try_from(section).unwrap_or(u32::MAX).saturating_mul(SECTION_PAGES);
+        first.min(pages)..first.saturating_add(SECTION_PAGES).min(pages)
     }
 
     /// The ready records of a section, in rising order.
-    pub(super) fn ready(&self, section: usize, found: &mut Vec<u32>) {
-        let words = SECTION_PAGES / (u64::BITS * u64::BITS);
-        let first = u32::try_from(section).unwrap_or(u32::MAX / words) * words;
-        for (at, &some) in (first..first + words).zip(&self.ready_words[first as usize..]) {
-            for word in bits(some).map(|bit| at * u64::BITS + bit) {
-                found.extend(bits(self.ready[word as usize]).map(|bit| word * u64::BITS + bit));
-            }
-        }
+    pub(super) fn ready(&self, section: usize) -> Vec<u32> {
+        self.ready.pages(self.frames(section), true).collect()
     }
 
     /// Takes a record out.
     pub(super) fn take(&mut self, pfn: u32) -> Record {
-        self.note(pfn as usize, false);
-        self.tunables.mode.decode(self.cells.take_alone(pfn as usize))
+        self.ready.set(pfn, false);
+        self.tunables.mode.decode(self.cells.replace(pfn as usize, 0))
     }
 
     /// Sections.
-    pub fn sections(&self) -> usize {
-        self.cells.len().div_ceil(SECTION_PAGES as usize)
+    pub const fn sections(&self) -> usize {
+        self.hot.len()
     }
-}
-
-/// Sets or clears a bit.
-#[inline]
-fn set(words: &mut [u64], at: usize, is_set: bool) {
-    let word = &mut words[at / 64];
-    *word = *word & !(1 << (at % 64)) | u64::from(is_set) << (at % 64);
-}
-
-/// The bits of a word that are set, the lowest first.
-fn bits(word: u64) -> impl Iterator<Item = u32> {
-    let some = |left: u64| (left != 0).then_some(left);
-    std::iter::successors(some(word), move |left| some(left & (left - 1))).map(u64::trailing_zeros)
 }
 
 #[cfg(test)]

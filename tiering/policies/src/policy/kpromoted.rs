@@ -11,8 +11,8 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
-    Counts, Fault, Hot, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young,
-    pghot::has_room, reclaim::Reclaim,
+    Counts, Fault, Hot, Move, Moved, PageSet, Policy, PolicySpec, Sample, Scan, Setting, World,
+    Young, pghot::has_room, reclaim::Reclaim,
 };
 use crate::{
     MILLISECOND, PAGE_BYTES, SECOND, map::limit::Gate, map::pghot::Source, spec::Parameter,
@@ -67,8 +67,8 @@ struct Kpromoted {
     records: u64,
     records_max: u64,
     counts: Counts,
-    /// A bit for each page that waits to be moved: it is on no LRU list.
-    isolated: Vec<u64>,
+    /// The pages that wait to be moved: they are on no LRU list.
+    isolated: PageSet,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -89,7 +89,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
         records: 0,
         records_max: 0,
         counts: Counts::default(),
-        isolated: vec![0; (setting.pages as usize).div_ceil(64)],
+        isolated: PageSet::new(setting.pages as usize, false),
     })
 }
 
@@ -105,8 +105,7 @@ impl Kpromoted {
     fn record(&mut self, page: u32, node: u8, source: Source, at: u64, world: &World<'_>) -> bool {
         self.counts.recorded += 1;
         self.counts.hot.by_source[usize::from(source == Source::HwHint)] += 1;
-        let is_isolated = self.isolated[page as usize / 64] >> (page % 64) & 1 == 1;
-        if world.is_top(page) || is_isolated {
+        if world.is_top(page) || self.isolated.has(page) {
             return false;
         }
         let (now, window) = (self.time(at), self.window_ms * self.hz / 1000);
@@ -213,7 +212,7 @@ impl Policy for Kpromoted {
                     continue;
                 }
                 moves.push(Move { page, to: info.node });
-                self.isolated[page as usize / 64] |= 1 << (page % 64);
+                self.isolated.set(page, true);
             }
             self.counts.walked += taken;
             self.counts.hot.flushes += taken.div_ceil(BATCH);
@@ -222,7 +221,7 @@ impl Policy for Kpromoted {
     }
 
     fn moved(&mut self, page: u32, _: Moved, _: bool) {
-        self.isolated[page as usize / 64] &= !(1 << (page % 64));
+        self.isolated.set(page, false);
     }
 
     fn counts(&self) -> Counts {
@@ -241,7 +240,7 @@ impl Policy for Kpromoted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Node, PageSet, Prices};
+    use crate::policy::{Node, Prices};
 
     const NODES: [Node; 2] =
         [Node { tier: 0, pages: 1 << 20, cpus: true }, Node { tier: 1, pages: 64, cpus: false }];

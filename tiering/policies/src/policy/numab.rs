@@ -4,7 +4,10 @@
 //! is accessed often; where the top tier has room, any fault will do. Candidates and their limit
 //! are counted as the scheduler counts them.
 
-use super::{Counts, Fault, Move, Policy, PolicySpec, Setting, World, Young, reclaim::Reclaim};
+use super::{
+    Counts, Fault, Move, Policy, PolicySpec, Setting, World, Young, pghot::has_room_on,
+    reclaim::Reclaim,
+};
 use crate::{MILLISECOND, PAGE_BYTES, SECOND, map::limit::Limit, spec::Parameter};
 
 /// What mode 2 can be told.
@@ -48,9 +51,7 @@ impl Policy for Numab2 {
             return None;
         }
         self.counts.recorded += 1;
-        let node = usize::from(fault.node);
-        let room = ((1 << 30) / PAGE_BYTES).max(world.nodes[node].pages / 16);
-        if world.free[node] > room {
+        if has_room_on(world, usize::from(fault.node)) {
             // `pgpromote_candidate_nrl`; the threshold starts anew when room gets scarce.
             self.limit.threshold = self.default_ns;
             return Some(fault.node);

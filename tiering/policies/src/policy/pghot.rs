@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 
 use super::{
-    Counts, Fault, Hot, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young,
-    reclaim::Reclaim,
+    Counts, Fault, Hot, Move, Moved, PageSet, Policy, PolicySpec, Sample, Scan, Setting, World,
+    Young, reclaim::Reclaim,
 };
 use crate::{
     MILLISECOND, PAGE_BYTES, SECOND,
@@ -20,15 +20,19 @@ use crate::{
 /// The kernel's margin above the promotion watermark: 1 GiB, or a 16th of the node where more.
 const ROOM_PAGES: u64 = (1 << 30) / PAGE_BYTES;
 
-/// Whether the top tier has so much room that nobody is asked whether a page is hot enough.
+/// Whether a node has so much room that nobody is asked whether a page is hot enough.
+pub(super) fn has_room_on(world: &World<'_>, node: usize) -> bool {
+    world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16)
+}
+
+/// Whether a node of the top tier has.
 pub(super) fn has_room(world: &World<'_>) -> bool {
-    let room = |node: usize| world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16);
-    (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && room(node))
+    (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && has_room_on(world, node))
 }
 
 /// A world's pages as page frames, which of them are isolated, and memory cgroups, to which they
 /// are charged by turns.
-struct Pages<'w>(World<'w>, &'w [u64], u32);
+struct Pages<'w>(World<'w>, &'w PageSet, u32);
 
 impl Frames for Pages<'_> {
     #[inline]
@@ -55,7 +59,7 @@ impl Frames for Pages<'_> {
 
     #[inline]
     fn is_on_lru(&self, pfn: u32) -> bool {
-        self.1[pfn as usize / 64] >> (pfn % 64) & 1 == 0
+        !self.1.has(pfn)
     }
 
     #[inline]
@@ -79,8 +83,8 @@ struct Pghot {
     /// The last jiffy, and from when to when it is.
     jiffies: u64,
     jiffy_ns: (u64, u64),
-    /// A bit for each page that waits to be moved: it is on no LRU list.
-    isolated: Vec<u64>,
+    /// The pages that wait to be moved: they are on no LRU list.
+    isolated: PageSet,
     cgroups: u32,
     /// Nanoseconds between two times that all memory went offline and came back, and the next one.
     replug_ns: u64,
@@ -119,7 +123,7 @@ impl Pghot {
         daemon.keeps = keeps;
         daemon.rate_pages = spec.count("limit") * ((1 << 20) / PAGE_BYTES);
         let reclaim = Reclaim::kernel(spec.count("demote") == 1);
-        let isolated = vec![0; (setting.pages as usize).div_ceil(64)];
+        let isolated = PageSet::new(setting.pages as usize, false);
         let kept = RefCell::default();
         let replug_ns = spec.count("replug") * SECOND;
         Self {
@@ -225,12 +229,12 @@ impl Policy for Pghot {
         });
         (self.counts.hot.flush_pages, self.counts.hot.flushes) = (flushed, flushes);
         for order in &moves[first..] {
-            self.isolated[order.page as usize / 64] |= 1 << (order.page % 64);
+            self.isolated.set(order.page, true);
         }
     }
 
     fn moved(&mut self, page: u32, how: Moved, _: bool) {
-        self.isolated[page as usize / 64] &= !(1 << (page % 64));
+        self.isolated.set(page, false);
         let mut kept = self.kept.borrow_mut();
         if let Some(at) = kept.iter().position(|&(pfn, _)| pfn == page) {
             let (pfn, record) = kept.swap_remove(at);

@@ -19,8 +19,7 @@ pub(super) fn swap(
     let mut room = world.free.to_vec();
     let mut victims = victims.iter();
     for &page in candidates {
-        let top = (0..room.len()).filter(|&node| world.nodes[node].tier == 0);
-        let best = top.max_by_key(|&node| (room[node], usize::MAX - node)).unwrap_or(0);
+        let best = world.emptiest_top(&room);
         if room[best] > keep_free {
             room[best] -= 1;
             moves.push(Move { page, to: u8::try_from(best).unwrap_or(0) });

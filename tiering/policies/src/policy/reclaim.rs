@@ -10,7 +10,7 @@ use crate::{spec::Parameter, whole};
 
 /// The switch that policies of the kernel have.
 pub(super) const DEMOTE: Parameter =
-    Parameter::count("demote", "1: reclaim demotes, as with numa/demotion_enabled", 1.0, 0.0, 1.0);
+    Parameter::flag("demote", "1: reclaim demotes, as with numa/demotion_enabled", 1.0);
 
 /// Pages that are looked at for each that is wanted, before young ones are taken too.
 const EFFORT: u64 = 4;

@@ -14,12 +14,10 @@ const HZ: Parameter = Parameter::count("hz", "jiffies a second", 1000.0, 100.0, 
 const ORDER: Parameter =
     Parameter::count("order", "order of the filters: as in version 7 or 8", 8.0, 7.0, 8.0);
 const TARGET: Parameter = Parameter::count("target", "the node to go to", 0.0, 0.0, 63.0);
-const KEEP: Parameter = Parameter::count(
+const KEEP: Parameter = Parameter::flag(
     "keep",
     "1: a page that could not be moved keeps its record, as it should",
     0.0,
-    0.0,
-    1.0,
 );
 const CGROUPS: Parameter = Parameter::count(
     "cgroups",

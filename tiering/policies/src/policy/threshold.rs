@@ -9,13 +9,13 @@ use super::{
 };
 use crate::{
     MILLISECOND, SECTION_PAGES,
-    map::{Epoch, HotMap, Precision32, Recorded},
+    map::{Epoch, HotMap, Recorded},
 };
 
 /// The map, and the pages that are ready.
 #[derive(Debug)]
 pub(super) struct Threshold {
-    map: HotMap<Precision32>,
+    map: HotMap,
     /// Accesses that make a page hot.
     wanted: u8,
     /// The epoch of the last sample, and when it is over.
@@ -39,7 +39,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
 
 impl Threshold {
     pub(super) fn new(pages: u32, threshold: u64, window_ms: u64, demotes: bool) -> Self {
-        let map = HotMap::new(pages as usize, window_ms * MILLISECOND);
+        let mut map = HotMap::new(pages as usize, window_ms * MILLISECOND);
         Self {
             epoch: map.epoch(0),
             until: 0,
@@ -62,7 +62,7 @@ impl Threshold {
             }
             let page = sample.page as usize;
             self.counts.recorded += 1;
-            match self.map.record_alone(page, sample.node.into(), self.epoch, self.wanted) {
+            match self.map.record_access(page, sample.node.into(), self.epoch, self.wanted) {
                 Recorded::Ready => self.ready.set(sample.page, true),
                 Recorded::Again => self.counts.duplicates += 1,
                 Recorded::Counted(_) | Recorded::Dropped => {}
@@ -96,7 +96,7 @@ impl Threshold {
             if wanted == most {
                 return map.get(page as usize, epoch).is_some();
             }
-            let record = map.take_alone(page as usize, epoch).filter(|record| record.ready);
+            let record = map.take(page as usize, epoch).filter(|record| record.ready);
             if let Some(record) = record.filter(|_| !world.is_top(page)) {
                 let near = u8::try_from(record.node).unwrap_or(0);
                 moves.push(Move { page, to: world.target(near) });

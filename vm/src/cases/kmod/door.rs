@@ -3,12 +3,12 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagelab_sys::vm::hostile::{Door, End, Errno, Ground, Mapping, Node, Nowhere, fork, fork_as};
+use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, Nowhere, fork_as};
 
 use super::{
     REGION, REGION_BYTES,
     abi::{Alloc, Device, MIB, SPOKEN, VERSION, WC},
-    end,
+    agreed, agrees, end,
     frames::parameter,
     load, refused,
 };
@@ -104,13 +104,12 @@ pub(super) fn mode(door: Door) -> Result<Verdict> {
 }
 
 fn unprivileged() -> Result<Verdict> {
-    let answer = fork_as(NOBODY, || {
+    let child = fork_as(NOBODY, || {
         let read = Node::open(Door::Pagelab, false).err();
         let write = Node::open(Door::Pagelab, true).err();
         u8::from(read != Some(Errno::ACCESS) || write != Some(Errno::ACCESS))
-    })?
-    .wait()?;
-    ensure!(answer == End::Exited(0), "it could open the node: {answer:?}");
+    })?;
+    agreed("nobody, who may not open the node", child)?;
     Verdict::ok("EACCES")
 }
 
@@ -144,7 +143,6 @@ fn while_mapped() -> Result<Verdict> {
     drop(device);
     ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "it was unloaded");
     ground.store(8, 7);
-    let child = fork(|| u8::from(ground.load(8) != 7))?;
-    ensure!(child.wait()? == End::Exited(0), "the child sees something else");
+    agrees("what a child sees", || u8::from(ground.load(8) != 7))?;
     Verdict::ok("refused")
 }

@@ -16,12 +16,12 @@ use super::{
     abi::{
         Alloc, CONTIGUOUS, Device, Info, LAYOUTS, MIB, RESERVED, SEGMENT, SHIFTS, WB, ZERO_AT_FAULT,
     },
-    end,
+    end, ended,
     frames::all_back,
     load_whole,
 };
 use crate::{
-    guest::{Guest, scratch, until},
+    guest::{Guest, scratch},
     verdict::Verdict,
 };
 
@@ -77,19 +77,12 @@ fn killed_in(want: &Alloc, act: impl Fn(&Ground, usize) -> Result<(), Errno>) ->
 
 /// Kills a child once it has begun; it must end by that signal.
 fn ends(mut child: Forked, pause_ms: u64, has_begun: impl Fn() -> bool) -> Result<()> {
-    let mut end = None;
-    until(|| {
-        end = child.has_ended()?;
-        Ok(has_begun() || end.is_some())
-    })?;
+    let end = ended(&mut child, has_begun)?;
     sleep(Duration::from_millis(pause_ms));
     ensure!(end.is_none(), "it ended by itself: {end:?}");
     child.send_kill()?;
-    let has_ended = until(|| {
-        end = child.has_ended()?;
-        Ok(end.is_some())
-    })?;
-    if !has_ended {
+    let end = ended(&mut child, || false)?;
+    if end.is_none() {
         // Dropping it would wait for its end.
         std::mem::forget(child);
         bail!("killed after {pause_ms} ms, it does not die");

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use pagelab_sys::vm::hostile::{End, Errno, Ground, fork};
+use pagelab_sys::vm::hostile::{End, Errno, Forked, Ground, fork};
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
-    end,
+    agreed, end,
     frames::{Recorded, all_back, free_kb, parameter},
     load, refused,
 };
@@ -128,8 +128,7 @@ fn child_outlives() -> Result<Verdict> {
     let second = device.map(PAGE, 0)?;
     drop((ground, device));
     second.store(0, 2);
-    let end = child.wait()?;
-    ensure!(end == End::Exited(0), "{end:?}");
+    agreed("the child", child)?;
     ensure!(second.load(8) == 3, "the child had another page");
     drop(second);
     all_back()?;
@@ -148,14 +147,20 @@ fn killed() -> Result<Verdict> {
                 std::thread::yield_now();
             }
         })?;
-        while parameter("used_pages")? == 0 {
-            std::thread::yield_now();
-        }
-        let end = child.kill()?;
-        ensure!(end == End::Killed(9), "{end:?}");
-        all_back()?;
+        killed_with_pages(child, 0)?;
     }
     Verdict::ok("kill -9 is a close")
+}
+
+/// Kills a child so long after the first page was taken: all of them come back.
+fn killed_with_pages(child: Forked, wait_ms: u64) -> Result<()> {
+    while parameter("used_pages")? == 0 {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(wait_ms));
+    let end = child.kill()?;
+    ensure!(end == End::Killed(9), "{end:?}");
+    all_back()
 }
 
 fn limit() -> Result<Verdict> {
@@ -185,13 +190,7 @@ fn interrupted_alloc() -> Result<Verdict> {
                 },
                 Err(_) => 1,
             })?;
-            while parameter("used_pages")? == 0 {
-                std::thread::yield_now();
-            }
-            std::thread::sleep(Duration::from_millis(wait));
-            let end = child.kill()?;
-            ensure!(end == End::Killed(9), "{end:?}");
-            all_back()?;
+            killed_with_pages(child, wait)?;
         }
     }
     ensure!(recorded.census()?[1..] == before[1..], "frames of a type are left");

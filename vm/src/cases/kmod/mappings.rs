@@ -12,7 +12,7 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, TYPES, UC_MINUS, WB, WC},
-    end, load, refused,
+    agrees, end, load, refused,
 };
 use crate::{guest::Guest, verdict::Verdict};
 
@@ -118,15 +118,13 @@ fn battery(guest: &Guest, name: &str, want: &Alloc) {
 
 fn fork(field: &Field) -> Result<Verdict> {
     let Field { ground, device, .. } = field;
-    let child = pagelab_sys::vm::hostile::fork(|| {
+    agrees("the child", || {
         let same = (0..MIB).step_by(PAGE).all(|at| field.is(MIB + at, at).is_ok());
         ground.store(MIB + 8, 77);
         // What it maps itself is of the type too.
         let again = ground.map(0, &device.0, Mapping { bytes: PAGE, ..GOOD });
         u8::from(!same || again.is_err() || field.is(0, 0).is_err())
     })?;
-    let end = child.wait()?;
-    ensure!(end == End::Exited(0), "the child: {end:?}");
     ensure!(ground.load(MIB + 8) == 77, "the child wrote to another page");
     Verdict::ok("shared")
 }
@@ -295,10 +293,9 @@ fn large(want: &Alloc) -> Result<Verdict> {
     ensure!(stored == End::SEGMENTATION, "a store to PROT_READ: {stored:?}");
     ground.protect(leaf, leaf, READ | WRITE)?;
     is(leaf + 8, 21)?;
-    let child = pagelab_sys::vm::hostile::fork(|| {
+    agrees("a child's leaves", || {
         u8::from(is(leaf + 16, 21).is_err() || is(6 * leaf + 16, 21).is_err())
     })?;
-    ensure!(child.wait()? == End::Exited(0), "a child has other leaves");
     // A process may forbid itself large leaves; what it then gets is of the same type.
     ground.map(5 * leaf, &device.0, Mapping { bytes: leaf, ..GOOD })?;
     let unfilled = device.query(ground.start() + 5 * leaf)?.shift == 0;

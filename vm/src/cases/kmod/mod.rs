@@ -20,12 +20,12 @@ mod splits;
 mod table;
 mod tool;
 
-use anyhow::{Result, bail};
-use pagelab_sys::vm::hostile::Errno;
+use anyhow::{Result, bail, ensure};
+use pagelab_sys::vm::hostile::{End, Errno, Forked, fork};
 
 use super::Run;
 use crate::{
-    guest::{Guest, Loaded},
+    guest::{Guest, Loaded, until},
     verdict::Verdict,
 };
 
@@ -86,6 +86,28 @@ fn load_with(guest: &Guest, bytes: u64, more: &str) -> Result<Loaded> {
 pub(super) fn end(loaded: Loaded) -> Result<()> {
     all_back()?;
     loaded.unload()
+}
+
+/// A child does this, and ends with 0: it found what it should.
+fn agrees(what: &str, body: impl FnOnce() -> u8) -> Result<()> {
+    agreed(what, fork(body)?)
+}
+
+/// The same of one that was started before.
+fn agreed(what: &str, child: Forked) -> Result<()> {
+    let end = child.wait()?;
+    ensure!(end == End::Exited(0), "{what}: {end:?}");
+    Ok(())
+}
+
+/// How a child ended; nothing, where it has not when something else is so, or in time.
+fn ended(child: &mut Forked, or: impl Fn() -> bool) -> Result<Option<End>> {
+    let mut end = None;
+    until(|| {
+        end = child.has_ended()?;
+        Ok(end.is_some() || or())
+    })?;
+    Ok(end)
 }
 
 /// The call was refused, and with this errno.

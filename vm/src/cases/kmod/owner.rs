@@ -12,7 +12,7 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, MIB, PAGE, SEGMENT, WB, WC, ZERO_AT_FAULT},
-    end,
+    agreed, agrees, end, ended,
     frames::{all_back, parameter},
     load, refused,
 };
@@ -76,10 +76,8 @@ fn maps(node: &Node) -> Result<Ground, Errno> {
 
 fn dropped_by_another() -> Result<Verdict> {
     let (device, ground) = segment()?;
-    let child = fork(|| u8::from(!is_refused(device.forget(0, BYTES as u64))))?;
-    let end = child.wait()?;
+    agrees("a child with the file", || u8::from(!is_refused(device.forget(0, BYTES as u64))))?;
     outlasts_splits(&ground)?;
-    ensure!(end == End::Exited(0), "a child with the file: {end:?}");
     device.forget(0, BYTES as u64).context("DROP by the process that maps it")?;
     ensure!(ground.load(0) == 0, "it was not dropped");
     Verdict::ok("EPERM, and the contents stay")
@@ -87,20 +85,17 @@ fn dropped_by_another() -> Result<Verdict> {
 
 fn mapped_by_another() -> Result<Verdict> {
     let (device, ground) = segment()?;
-    let child = fork(|| u8::from(!is_refused(maps(&device.0))))?;
-    ensure!(child.wait()? == End::Exited(0), "a child maps it");
+    agrees("a child maps it", || u8::from(!is_refused(maps(&device.0))))?;
     maps(&device.0).context("its process maps it again")?;
     drop(ground);
-    let child = fork(|| u8::from(!is_refused(maps(&device.0))))?;
-    ensure!(child.wait()? == End::Exited(0), "a child maps what its process had mapped");
+    agrees("a child maps what its process had mapped", || u8::from(!is_refused(maps(&device.0))))?;
     // A segment without a mapping becomes the child's, until the file is closed.
     let want = Alloc { layout: CONTIGUOUS, flags: SEGMENT, ..Alloc::pages(WB, LEAF) };
     let device = Device::with(&want)?;
-    let child = fork(|| {
+    agrees("a child has what nobody else maps", || {
         let mapped = maps(&device.0).map(|ground| ground.store(0, 1));
         u8::from(mapped.and(device.forget(0, PAGE as u64)).is_err())
     })?;
-    ensure!(child.wait()? == End::Exited(0), "a child does not have what nobody else maps");
     refused(maps(&device.0).map(drop), Errno::PERM)?;
     refused(device.forget(0, PAGE as u64), Errno::PERM)
 }
@@ -127,9 +122,8 @@ fn sent_segment() -> Result<Verdict> {
     })?;
     let (device, ground) = segment()?;
     device.0.send(&here)?;
-    let end = child.wait()?;
+    agreed("the receiver", child)?;
     outlasts_splits(&ground)?;
-    ensure!(end == End::Exited(0), "{end:?}");
     Verdict::ok("EPERM")
 }
 
@@ -151,16 +145,11 @@ fn sent_memory() -> Result<Verdict> {
     ground.store(0, 7);
     drop((device, ground));
     let mut child = child;
-    let mut end = None;
-    until(|| {
-        end = child.has_ended()?;
-        Ok(told.get(0) > 0 || end.is_some())
-    })?;
+    let end = ended(&mut child, || told.get(0) > 0)?;
     ensure!(end.is_none(), "it does not have it: {end:?}");
     ensure!(parameter("used_pages")? == 256, "freed under another process");
     told.add(1, 1);
-    let end = child.wait()?;
-    ensure!(end == End::Exited(0), "{end:?}");
+    agreed("the receiver", child)?;
     all_back()?;
     Verdict::ok("shared, and freed with the last")
 }

@@ -13,7 +13,7 @@ use super::{
         ALLOC, Alloc, CONTIGUOUS, DROP, Device, EAGER, INFO, Info, MIB, PAGE, QUERY, RESERVED,
         SCATTERED, SEGMENT, UC_MINUS, VERSION, WB, WC, WT, ZERO_AT_FAULT,
     },
-    end,
+    agreed, end,
     frames::is_in_node,
     load, refused,
 };
@@ -202,8 +202,7 @@ fn unprivileged_info(device: &Device) -> Result<Verdict> {
         }
         Err(_) => 2,
     })?;
-    let end = child.wait()?;
-    ensure!(end == pagelab_sys::vm::hostile::End::Exited(0), "{end:?}");
+    agreed("nobody", child)?;
     Verdict::ok(format!("{} bytes, and no address", known.reserved_bytes))
 }
 
@@ -215,8 +214,7 @@ fn unprivileged(device: &Device, ground: &Ground) -> Result<Verdict> {
         Ok(leaf) => u8::from(leaf.phys != 0 || leaf.memtype != found.memtype),
         Err(_) => 2,
     })?;
-    let end = child.wait()?;
-    ensure!(end == pagelab_sys::vm::hostile::End::Exited(0), "{end:?}");
+    agreed("nobody", child)?;
     Verdict::ok("the type, and no address")
 }
 

@@ -22,12 +22,9 @@ use pagelab_sys::{
 use super::{
     super::boot::lockdep,
     abi::{Alloc, Device, MIB, PAGE, RESERVED, SEGMENT, WB, ZERO_AT_FAULT},
-    end, load_whole,
+    end, ended, load_whole,
 };
-use crate::{
-    guest::{Guest, until},
-    verdict::Verdict,
-};
+use crate::{guest::Guest, verdict::Verdict};
 
 const LEAF: usize = 2 * MIB;
 const GIB: usize = 1 << 30;
@@ -159,18 +156,11 @@ fn write_protected() -> Result<Verdict> {
         Ok(None) => 3,
         Err(_) => 2,
     })?;
-    let mut end = None;
-    let has_ended = until(|| {
-        end = child.has_ended()?;
-        Ok(end.is_some())
-    })?;
-    if !has_ended {
-        bail!("the fault repeats: {:?}", child.kill()?);
-    }
-    match end {
+    match ended(&mut child, || false)? {
+        None => bail!("the fault repeats: {:?}", child.kill()?),
         Some(End::Killed(SIGBUS)) => Verdict::ok("SIGBUS"),
         Some(End::Exited(NOT_REGISTERED)) => Verdict::ok("not registered"),
-        _ => bail!("{end:?}"),
+        Some(end) => bail!("{end:?}"),
     }
 }
 

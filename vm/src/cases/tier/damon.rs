@@ -6,15 +6,12 @@
 use std::{fs, path::Path, process::Stdio, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use pagelab_record::{
-    Outcome,
-    vocabulary::counter::{FOUND_ON_FAST, PAGES, PAGES_PROMOTED},
-};
+use pagelab_record::Outcome;
 use serde_json::Value;
 
 use super::{BALANCING, SEEDS, bytes, target::Target};
 use crate::{
-    cases::balancing::{count, of_mode},
+    cases::balancing::Gone,
     guest::{self, Folder, Guest, set, text},
     verdict::Verdict,
 };
@@ -40,20 +37,10 @@ fn state() -> [Option<String>; 2] {
 
 /// What is accessed goes up.
 fn migrates(guest: &Guest) -> Result<Verdict> {
-    let (mut found, mut all) = (0, 1);
     // Again with the most: it samples by time, and a host may pause.
-    for accesses in ["2m", "16m", "128m", "128m", "128m", "128m"] {
-        let record = of_mode(guest, "damon", &[("accesses", accesses)])?;
-        (found, all) = (count(&record, FOUND_ON_FAST)?, count(&record, PAGES)?);
-        let moved = count(&record, PAGES_PROMOTED)?;
-        guest.note(format!("{accesses}: {found} of {all} pages, {moved} moved by vmstat"));
-        if found * 2 >= all {
-            break;
-        }
-    }
+    let tries = ["2m", "16m", "128m", "128m", "128m", "128m"];
     // It looks at some pages of a region; how many that brings is its own affair.
-    ensure!(found * 2 >= all, "{found} of {all} pages are on the fast node");
-    Verdict::ok(format!("{found} of {all} pages"))
+    Verdict::ok(Gone::until(guest, "damon", "4k", &tries, 50)?.to_string())
 }
 
 /// Runs that are killed, at moments that are drawn by the seed.

@@ -43,9 +43,8 @@ fn of_ours(guest: &Guest) -> Result<Verdict> {
     let (mut all_down, mut found, mut is_done) = (0, String::new(), false);
     for _ in 0..ENGINES {
         let log = scratch();
-        let path = log.to_string_lossy().into_owned();
         let words = ["tier", "promote", "--pid", &pid, "--passes", PASSES, "--interval", INTERVAL];
-        let ran = guest.done(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
+        let ran = guest.done(&[&words[..], &["--log", &log, "--format", "json"]].concat())?;
         let [hot, all_hot, cold, all_cold] = target.places()?;
         let lines = fs::read_to_string(&log)?;
         let lines: Vec<Value> =

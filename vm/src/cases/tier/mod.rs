@@ -67,18 +67,14 @@ fn promoted(guest: &Guest, pages: &str, seed: u64) -> Result<Verdict> {
     // A target that did not run meanwhile wrote nothing.
     for _ in 0..ENGINES {
         let log = scratch();
-        let path = log.to_string_lossy().into_owned();
         let words = ["tier", "promote", "--pid", &pid, "--passes", passes, "--interval", "0.2"];
-        let more = ["--large", rule, "--log", &path, "--format", "json"];
+        let more = ["--large", rule, "--log", &log, "--format", "json"];
         let ran = guest.done(&[&words[..], &more].concat())?;
         places = target.places()?;
         let [hot, all_hot, cold, all_cold] = places;
         found = format!("{hot} of {all_hot} hot, {cold} of {all_cold} others");
         guest.note(format!("{pages} {seed}: {found}; {}", ran.stdout));
-        let replay = guest.run(&["tier", "replay", &path])?;
-        let _ = fs::remove_file(&log);
-        ensure!(replay.code == 0, "the replay: {}{}", replay.stdout, replay.stderr);
-        replay.stdout.trim().clone_into(&mut again);
+        again = replayed(guest, &log)?;
         if hot * 100 >= all_hot * 99 {
             break;
         }
@@ -93,6 +89,14 @@ fn promoted(guest: &Guest, pages: &str, seed: u64) -> Result<Verdict> {
     ensure!(hot * 100 >= all_hot * 99, "{hot} of {all_hot} hot pages were promoted");
     ensure!(cold * 100 <= all_cold, "{cold} of {all_cold} others were promoted");
     Verdict::ok(format!("{found}; {again}"))
+}
+
+/// What replaying a log says, which comes to the same; the log is gone afterwards.
+fn replayed(guest: &Guest, log: &str) -> Result<String> {
+    let ran = guest.run(&["tier", "replay", log])?;
+    let _ = fs::remove_file(log);
+    ensure!(ran.code == 0, "the replay: {}{}", ran.stdout, ran.stderr);
+    Ok(ran.stdout.trim().to_owned())
 }
 
 /// Engines, one after the other, that are given to a target whose host is busy.
@@ -167,9 +171,8 @@ pub(super) fn killed(guest: &Guest) -> Result<Verdict> {
     let mut target = Target::start(bytes(guest), SEEDS[0], "base")?;
     let pid = target.pid();
     let log = scratch();
-    let path = log.to_string_lossy().into_owned();
     let words = ["tier", "promote", "--pid", &pid, "--interval", "0.2", "--limit", "8m", "--log"];
-    let mut command = guest.pagelab(&[&words[..], &[&path]].concat());
+    let mut command = guest.pagelab(&[&words[..], &[&log]].concat());
     let mut engine = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let mut some = 0;
     while some == 0 && engine.try_wait()?.is_none() {
@@ -181,9 +184,7 @@ pub(super) fn killed(guest: &Guest) -> Result<Verdict> {
     ensure!(some > 0, "nothing had moved when the engine was killed");
     // A second engine takes over: the first one's claim went with it.
     guest.done(&["tier", "promote", "--pid", &pid, "--passes", "2"])?;
-    let again = guest.run(&["tier", "replay", &path])?;
-    let _ = fs::remove_file(&log);
-    ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
+    let again = replayed(guest, &log)?;
     target.end()?;
-    Verdict::ok(format!("{some} pages had moved; {}", again.stdout.trim()))
+    Verdict::ok(format!("{some} pages had moved; {again}"))
 }

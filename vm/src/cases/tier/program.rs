@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{BALANCING, SEEDS};
+use super::{BALANCING, SEEDS, replayed};
 use crate::{
     guest::{Guest, scratch, set, text},
     verdict::Verdict,
@@ -35,7 +35,6 @@ const LONGEST: &str = "900000";
 
 fn inside(guest: &Guest, source: &str, what: &str) -> Result<Verdict> {
     let (pages, log) = (scratch(), scratch());
-    let [pages, log] = [pages, log].map(|path| path.to_string_lossy().into_owned());
     let seed = SEEDS[1].to_string();
     let words = ["tier", "promote", "--source", source, "--interval", "0.5", "--log", &log, "--"];
     let hot = ["/bin/hot", "16", &seed, LONGEST, what, &pages, "1"];
@@ -54,9 +53,8 @@ fn inside(guest: &Guest, source: &str, what: &str) -> Result<Verdict> {
     guest.note(format!("{source}: {found}; {}", ran.stderr));
     ensure!(hot * 100 >= all_hot * 99, "{found}");
     ensure!(cold * 100 <= all_cold, "{found}");
-    let again = guest.run(&["tier", "replay", &log])?;
-    let _ = (fs::remove_file(&log), fs::remove_file(&pages));
-    ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
+    let _ = fs::remove_file(&pages);
+    replayed(guest, &log)?;
     Verdict::ok(found)
 }
 
@@ -72,7 +70,6 @@ fn moves() -> Result<Vec<String>> {
 pub(in crate::cases) fn explain(guest: &Guest) -> Result<Verdict> {
     set(BALANCING, "0")?;
     let (pages, curve) = (scratch(), scratch());
-    let [pages, curve] = [pages, curve].map(|path| path.to_string_lossy().into_owned());
     let words = ["tier", "calibrate", "--size", "2m", "--accesses", "2k", "--rounds", "1"];
     let ran = guest.done(&[&words[..], &["--write", &curve, "--format", "json"]].concat())?;
     let measured: Value = serde_json::from_str(&ran.stdout)?;

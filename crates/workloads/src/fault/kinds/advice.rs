@@ -15,9 +15,11 @@ use pagelab_sys::{
 };
 
 use super::state::{
-    Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
+    Before, faults_again, is_true_of_populated, is_true_of_present, only, populated,
 };
-use crate::fault::{Asked, Expectation, FaultKind, Lie, Space, Stage, page_bytes};
+use crate::fault::{
+    Asked, Expectation, FaultKind, Lie, Space, Stage, page_bytes, populate::touch_all,
+};
 
 /// A store to a page that was given up by `MADV_DONTNEED`.
 pub(super) const DONT_NEED: FaultKind = FaultKind {
@@ -86,7 +88,7 @@ impl Gone {
 
 impl Stage for Gone {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        touch_all(area);
         let tables = account::page_tables_kib()?;
         match self.loss {
             Loss::Given { piece } => {
@@ -193,7 +195,7 @@ impl Kept {
 
 impl Stage for Kept {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        touch_all(area);
         self.change.apply(area)?;
         self.ranges = area.ranges();
         self.before.look(area)?;

@@ -3,32 +3,25 @@
 use pagelab_bench::{Error, Need, Needed, PageSize};
 use pagelab_sys::{Area, loops::Access};
 
-use super::{
-    huge_zero::{self, HugeZero},
-    state::EACH,
+use super::huge_zero::{self, HugeZero};
+use crate::fault::{
+    Asked, Expectation, FaultKind, Stage,
+    populate::{EACH, touch_all},
 };
-use crate::fault::{Asked, Expectation, FaultKind, Stage};
 
-/// A stage that has nothing to prepare: memory is as `mmap` left it.
+/// Memory as `mmap` left it, of which loads map the zero page.
 #[derive(Debug)]
-struct Fresh {
-    reads: bool,
-}
+struct Fresh;
 
 impl Stage for Fresh {
     fn expect(&self, first_touch: Expectation) -> Expectation {
-        let zero = if self.reads { first_touch.present } else { 0 };
-        Expectation { zero, ..first_touch }
+        Expectation { zero: first_touch.present, ..first_touch }
     }
 }
 
 /// The first store to a page: it is allocated, cleared and mapped.
-pub(super) const WRITE: FaultKind = FaultKind {
-    name: "write",
-    help: "first store: allocates and clears",
-    stage: |_, _, _| Ok(Box::new(Fresh { reads: false })),
-    ..FaultKind::PLAIN
-};
+pub(super) const WRITE: FaultKind =
+    FaultKind { name: "write", help: "first store: allocates and clears", ..FaultKind::PLAIN };
 
 /// The first load of a page: the shared zero page is mapped.
 pub(super) const READ: FaultKind = FaultKind {
@@ -54,7 +47,7 @@ pub(super) const READ: FaultKind = FaultKind {
         if space.page == PageSize::Thp {
             return Ok(Box::new(HugeZero::new(space, false)?));
         }
-        Ok(Box::new(Fresh { reads: true }))
+        Ok(Box::new(Fresh))
     },
     ..FaultKind::PLAIN
 };
@@ -74,7 +67,7 @@ struct Populated;
 
 impl Stage for Populated {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        area.touch(0, area.layout().bytes(), EACH);
+        touch_all(area);
         Ok(())
     }
 

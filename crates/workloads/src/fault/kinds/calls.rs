@@ -1,21 +1,31 @@
-//! Calls on a page that was touched: giving it up, and taking away the right to store to it.
+//! Calls on a page that was touched: giving it up, taking away the right to store to it, and making
+//! one huge page of many.
 //!
 //! Each page of `protect` is a mapping of its own, so that no call divides one. What `munmap` does
 //! to pages is what `zap` does; the mapping stays, so that nobody else's can take its place.
+//!
+//! Each sample of `collapse` is one call on 2 MiB that were populated with base pages: it allocates
+//! a huge page, copies, and frees 512 base pages and their table. THP is switched off for the
+//! process while it populates, so that the advice of the mapping need not be given and taken back
+//! (it cannot be). The call also empties the page lists of every CPU: part of its cost on large
+//! machines.
 
 use pagelab_bench::{Error, Need, PageSize, Witness};
-use pagelab_sys::{Area, memory::Layout};
+use pagelab_sys::{Area, process::disable_thp};
 
 use super::{
     anon::base_only,
-    state::{Before, is_true_of_present, only, populate, populated, unpaced},
+    state::{Before, is_true_of_present, only, populated, single, unpaced},
 };
-use crate::fault::{
-    Called, Calls, Expectation, FaultKind, Lie, Space, Stage, needs::Mappings, page_bytes,
+use crate::{
+    fault::{
+        Called, Calls, Expectation, FaultKind, Lie, Stage, needs, page_bytes, populate::touch_all,
+    },
+    needs::Memory,
 };
 
 /// A call on each page.
-const CALL: FaultKind = FaultKind {
+pub(super) const CALL: FaultKind = FaultKind {
     in_throughput: false,
     allocates_tables: false,
     cannot_tell: |asked| {
@@ -35,7 +45,7 @@ pub(super) const ZAP: FaultKind = FaultKind {
         only(asked, accepted, "base pages and THP are given up whole; use page=4k or 2m")?;
         unpaced(asked)
     },
-    stage: |_, space, _| Ok(Box::new(Touched::new(space, What::Zapped)?)),
+    stage: |_, space, _| touched(What::Zapped, populated(space), space.page),
     ..CALL
 };
 
@@ -46,30 +56,46 @@ pub(super) const PROTECT: FaultKind = FaultKind {
     refuse: |asked| {
         base_only(asked, "every page is a mapping of its own")?;
         unpaced(asked)?;
-        // The default of `vm.max_map_count` is 65530, and each page has a guard behind it.
-        if asked.size <= SINGLE_MAX {
+        if asked.size <= single::SIZE_MAX {
             return Ok(());
         }
         Err("kind=protect above 64m: every page is a mapping of its own; use a smaller size".into())
     },
-    automatic_size_max: SINGLE_MAX,
-    needs: |asked| vec![Mappings((2 * asked.size / 4096 + 1000).max(65530)).needed()],
+    automatic_size_max: single::SIZE_MAX,
+    needs: |asked| vec![single::mappings(asked).needed()],
     stage: |_, space, _| {
-        let windows = space.layout.bytes() / 4096;
-        space.layout = Layout { window: 4096, stride: 8192, windows };
-        Ok(Box::new(Touched::new(space, What::Protected)?))
+        single::lay(space);
+        touched(What::Protected, populated(space), space.page)
     },
     ..CALL
 };
 
-/// A call on each mapping of 4 KiB, with a guard each.
-const SINGLE_MAX: u64 = 64 << 20;
+/// Making base pages one huge page.
+pub(super) const COLLAPSE: FaultKind = FaultKind {
+    name: "collapse",
+    help: "no fault: MADV_COLLAPSE of 2 MiB of base pages",
+    // What the lies change, advice and population, is the stage's own business here.
+    cannot_tell: |asked| asked.lie != Lie::None,
+    refuse: |asked| {
+        let accepted = |page| page == PageSize::Thp;
+        only(asked, accepted, "a collapse makes a THP; use page=2m")?;
+        unpaced(asked)
+    },
+    needs: |asked| vec![needs::COLLAPSE.needed(), Memory(asked.size + (4 << 20)).needed()],
+    stage: |_, space, _| {
+        let scattered = Expectation { huge: 0, ..populated(space) };
+        space.advice = None;
+        touched(What::Collapsed, scattered, space.page)
+    },
+    ..CALL
+};
 
 /// What is done to the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Zapped,
     Protected,
+    Collapsed,
 }
 
 /// Memory that was touched.
@@ -80,15 +106,20 @@ struct Touched {
     before: Before,
 }
 
-impl Touched {
-    fn new(space: &Space, what: What) -> Result<Self, Error> {
-        Ok(Self { what, page: page_bytes(space.page), before: Before::new(populated(space))? })
-    }
+fn touched(what: What, before: Expectation, page: PageSize) -> Result<Box<dyn Stage>, Error> {
+    Ok(Box::new(Touched { what, page: page_bytes(page), before: Before::new(before)? }))
 }
 
 impl Stage for Touched {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        let is_scattered = self.what == What::Collapsed;
+        if is_scattered {
+            disable_thp(true)?;
+        }
+        touch_all(area);
+        if is_scattered {
+            disable_thp(false)?;
+        }
         self.before.look(area)?;
         Ok(())
     }
@@ -100,7 +131,7 @@ impl Stage for Touched {
     fn expect(&self, first_touch: Expectation) -> Expectation {
         match self.what {
             What::Zapped => Expectation::default(),
-            What::Protected => Expectation { faults: 0, ..first_touch },
+            What::Protected | What::Collapsed => Expectation { faults: 0, ..first_touch },
         }
     }
 
@@ -114,6 +145,7 @@ impl Stage for Touched {
         Some(match self.what {
             What::Zapped => area.time_zaps(list, self.page, clock, record),
             What::Protected => area.time_protections(list, self.page, clock, record),
+            What::Collapsed => area.time_collapses(list, clock, record),
         })
     }
 }

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use pagelab_bench::{Error, Need, Needed};
-use pagelab_sys::{files::scratch::Scratch, loops::Access, memory::Layout};
+use pagelab_sys::{files::scratch::Scratch, loops::Access};
 
-use super::backed::{self, Backed, Before, Mapping};
+use super::{
+    backed::{self, Backed, Before, Mapping},
+    state::single,
+};
 use crate::{
     fault::{
         Asked, FaultKind, Lie, Space,
-        needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Room},
+        needs::{Disk, FAULT_AROUND, OnDisk, Room},
     },
     needs::Memory,
 };
@@ -18,9 +21,6 @@ use crate::{
 const CACHED_MAX: u64 = 128 << 20;
 /// The same where every repetition waits for the disk.
 const DISK_MAX: u64 = 32 << 20;
-/// The same where every page is a mapping of its own, with a guard: the default of
-/// `vm.max_map_count` is 65530.
-const SINGLE_MAX: u64 = 64 << 20;
 
 /// A load, to which the others are compared.
 const LOAD: FaultKind = FaultKind {
@@ -75,10 +75,9 @@ pub(super) const MINOR: FaultKind = FaultKind {
 pub(super) const MINOR_SINGLE: FaultKind = FaultKind {
     name: "file-minor-single",
     help: "the same without fault-around: every page is a mapping of its own, nothing lies around",
-    automatic_size_max: SINGLE_MAX,
+    automatic_size_max: single::SIZE_MAX,
     lies: &[Lie::FaultAround],
-    // A page and the guard after it; the rest of the process has far less than a thousand.
-    needs: |asked| with_room(asked, Mappings((2 * asked.size / 4096 + 1000).max(65530))),
+    needs: |asked| with_room(asked, single::mappings(asked)),
     refuse: |asked| {
         backed::refuse(asked)?;
         if asked.size <= 1 << 30 {
@@ -90,8 +89,7 @@ pub(super) const MINOR_SINGLE: FaultKind = FaultKind {
     },
     stage: |asked, space, _| {
         if asked.lie != Lie::FaultAround {
-            let windows = space.layout.bytes() / 4096;
-            space.layout = Layout { window: 4096, stride: 8192, windows };
+            single::lay(space);
         }
         Ok(Box::new(whole(asked, space, CLEAN)?))
     },

@@ -18,9 +18,9 @@ use pagelab_sys::{
     memory::{Ranges, account::Frames},
 };
 
-use super::state::{Before, is_true_of_populated, only, populate, populated};
+use super::state::{Before, is_true_of_populated, only, populated};
 use crate::{
-    fault::{Expectation, FaultKind, Space, Stage},
+    fault::{Expectation, FaultKind, Space, Stage, populate::touch_all},
     needs::{Memory, POPULATE_WRITE, Pool},
 };
 
@@ -94,7 +94,7 @@ impl Shared {
 
 impl Stage for Shared {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        touch_all(area);
         self.ranges = area.ranges();
         let holder = Holder::fork()?;
         self.holder = self.is_held.then_some(holder);

@@ -23,10 +23,10 @@ use pagelab_sys::{
 
 use super::{
     anon::base_only,
-    state::{Before, is_true_of_populated, populate, populated},
+    state::{Before, is_true_of_populated, populated},
 };
 use crate::{
-    fault::{FaultKind, Stage},
+    fault::{FaultKind, Stage, populate::touch_all},
     needs::Setting,
 };
 
@@ -132,7 +132,7 @@ struct Merged {
 
 impl Stage for Merged {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        touch_all(area);
         self.ranges = area.ranges();
         for attempt in 0..ATTEMPTS {
             // Not zero in any word: each touch, a store of zero, makes its page another one.

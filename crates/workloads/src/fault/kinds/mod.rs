@@ -6,7 +6,6 @@ mod advice;
 mod anon;
 mod backed;
 mod calls;
-mod collapse;
 mod file;
 mod fork;
 mod huge_zero;
@@ -36,7 +35,7 @@ pub const KINDS: &[FaultKind] = &[
     ksm::KSM,
     numa::HINT,
     numa::MIGRATE,
-    collapse::KIND,
+    calls::COLLAPSE,
     calls::ZAP,
     calls::PROTECT,
     file::PRIVATE_COW,

@@ -21,10 +21,11 @@ use pagelab_sys::{
 
 use super::{
     anon::base_only,
-    state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
+    calls::CALL,
+    state::{Before, is_true_of_populated, only, populated, unpaced},
 };
 use crate::{
-    fault::{Asked, Called, Calls, Expectation, FaultKind, Lie, Stage},
+    fault::{Asked, Called, Calls, Expectation, FaultKind, Lie, Stage, populate::touch_all},
     needs::{Node, Setting},
 };
 
@@ -93,7 +94,7 @@ struct Marked {
 
 impl Stage for Marked {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        touch_all(area);
         let start = Counters::read(None);
         let Marking { passes, ran_ns } = await_passes(PASSES, WAIT_NS_MAX)?;
         if passes < PASSES {
@@ -130,12 +131,6 @@ impl Stage for Marked {
 pub(super) const MIGRATE: FaultKind = FaultKind {
     name: "migrate",
     help: "no fault: move_pages of one page to the farthest node",
-    in_throughput: false,
-    allocates_tables: false,
-    cannot_tell: |asked| {
-        // Nothing is touched.
-        is_true_of_present(asked) || asked.lie == Lie::Read
-    },
     refuse: |asked| {
         let accepted = |page| matches!(page, PageSize::Base | PageSize::Thp);
         only(asked, accepted, "base pages and THP are moved; use page=4k or 2m")?;
@@ -143,7 +138,6 @@ pub(super) const MIGRATE: FaultKind = FaultKind {
         unbound(asked)
     },
     needs: |_| vec![Node::Far.needed()],
-    takes_fresh_memory: false,
     uses_two_nodes: true,
     stage: |_, space, _| {
         let node = Node::Far.number().and_then(|node| i32::try_from(node).ok());
@@ -155,7 +149,7 @@ pub(super) const MIGRATE: FaultKind = FaultKind {
             there: [0; 2],
         }))
     },
-    ..FaultKind::PLAIN
+    ..CALL
 };
 
 /// Memory on the near node that is about to be moved.
@@ -169,7 +163,7 @@ struct Moved {
 
 impl Stage for Moved {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        populate(area);
+        touch_all(area);
         self.ranges = area.ranges();
         self.before.look(area)?;
         self.there[0] = self.ranges.pages_on(self.node)?;

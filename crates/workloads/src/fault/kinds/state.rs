@@ -9,20 +9,11 @@ use pagelab_bench::{Error, PageSize, Witness};
 use pagelab_record::vocabulary::Check;
 use pagelab_sys::{
     Area,
-    loops::Stride,
     memory::{Layout, Residency, Scanner},
     time::usage,
 };
 
-use crate::fault::{Asked, Expectation, Lie, Space, page_bytes};
-
-/// Every base page once.
-pub(super) const EACH: Stride = Stride { step: 4096, bytes: 8 };
-
-/// Stores to every base page: all of it is present, in the pages that it was advised.
-pub(super) fn populate(area: &Area) {
-    area.touch(0, area.layout().bytes(), EACH);
-}
+use crate::fault::{Asked, Expectation, Lie, Space, page_bytes, populate::touch_all};
 
 /// What the page table said before the touches, beside what it was to say.
 #[derive(Debug)]
@@ -63,7 +54,7 @@ pub(super) fn faults_again(
 ) -> Result<bool, Error> {
     let once = || -> Result<u64, Error> {
         let mut area = sample(space)?;
-        populate(&area);
+        touch_all(&area);
         prepare(&mut area)?;
         let before = usage::thread().minor_faults;
         area.touch(0, area.layout().bytes(), space.once());
@@ -89,13 +80,29 @@ fn sample_bytes(space: &Space) -> usize {
 /// A small area of the space's pages: mapped, advised, not touched.
 pub(super) fn sample(space: &Space) -> Result<Area, Error> {
     let small = Space { layout: Layout::contiguous(sample_bytes(space)), skew: 0, ..*space };
-    let mut area = small.reserve()?;
-    area.open()?;
-    area.map(false)?;
-    if let Some(advice) = space.advice {
-        area.advise(advice)?;
+    Ok(small.mapped()?)
+}
+
+/// Base pages of which each is a mapping of its own.
+pub(super) mod single {
+    use pagelab_sys::memory::Layout;
+
+    use crate::fault::{Asked, Space, needs::Mappings};
+
+    /// Where somebody must choose a size, each page having a guard behind it: the default of
+    /// `vm.max_map_count` is 65530.
+    pub(in super::super) const SIZE_MAX: u64 = 64 << 20;
+
+    /// A page and the guard after it; the rest of the process has far less than a thousand.
+    pub(in super::super) fn mappings(asked: &Asked) -> Mappings {
+        Mappings((2 * asked.size / 4096 + 1000).max(65530))
     }
-    Ok(area)
+
+    /// Lays the space out so.
+    pub(in super::super) fn lay(space: &mut Space) {
+        let windows = space.layout.bytes() / 4096;
+        space.layout = Layout { window: 4096, stride: 8192, windows };
+    }
 }
 
 /// Refuses every page size that is not listed.

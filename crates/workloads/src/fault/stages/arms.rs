@@ -14,7 +14,7 @@ use pagelab_record::{
 use pagelab_sys::{
     Area,
     counts::perf::{Session, Told as Account},
-    loops::{Access, Stamps, Stride, TouchList},
+    loops::{Access, Stamps, TouchList},
     process::{Fifo, current_cpu},
     time::{Usage, usage},
 };
@@ -23,7 +23,7 @@ use super::{
     marks::{self, Tied, median},
     sources::{Marks, RETURN, WHOLE},
 };
-use crate::fault::Space;
+use crate::fault::{Space, populate::touch_all};
 
 /// Stages and the whole may differ by one part in so many.
 const PARTS: u64 = 10;
@@ -137,14 +137,9 @@ impl Trial for Staged {
 
     fn reset(&mut self) -> Result<(), Error> {
         self.area.take();
-        let mut area = self.setup.space.reserve()?;
-        area.open()?;
-        area.map(false)?;
-        if let Some(advice) = self.setup.space.advice {
-            area.advise(advice)?;
-        }
+        let area = self.setup.space.mapped()?;
         if self.is_control {
-            area.touch(0, area.layout().bytes(), Stride { step: 4096, bytes: 8 });
+            touch_all(&area);
         }
         self.area = Some(area);
         Ok(())

@@ -18,10 +18,7 @@ mod sources;
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Refusal, Trial,
 };
-use pagelab_sys::{
-    loops::{Access, TouchList},
-    process::Pinned,
-};
+use pagelab_sys::loops::{Access, TouchList};
 
 pub use sources::TRACEPOINTS;
 
@@ -30,6 +27,7 @@ use self::{
     sources::Marks,
 };
 use super::{Asked, kinds, leave_unmarked, space};
+use crate::cpus::stay;
 
 const PARAMS: &[Param] = &[
     Param::axis("kind", Kind::Choice(&["write", "read"]), "write")
@@ -102,8 +100,7 @@ impl Experiment for Traced {
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
         let setup = setup(&self.0);
-        // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(self.0.cpus.of_workers(1)[0].map(Pinned::to).transpose()?);
+        stay(self.0.cpus.of_workers(1)[0])?;
         let marks = Marks::of(setup.access == Access::Write).ok_or_else(|| {
             Error::Case("the kernel's tracepoints are gone since they were looked for".to_owned())
         })?;

@@ -3,7 +3,7 @@
 //! The one idea: a resolver is a handler times an operation, and everything else (what must be
 //! registered, what the kernel must be able to do, where threads run) follows from the two.
 
-use pagelab_bench::{Read, words};
+use pagelab_bench::{Read, unique, words};
 use pagelab_record::Case;
 use pagelab_sys::{
     loops::Access,
@@ -145,12 +145,6 @@ impl Choice {
     pub(super) fn of(case: &Case) -> Self {
         let number = |name| case.number(name).expect("numbers of a case are checked");
         let chosen = Chosen::of(case, "cpu").with_node(case);
-        let mut cpus: Vec<usize> = Vec::new();
-        for cpu in chosen.all() {
-            if !cpus.contains(&cpu) {
-                cpus.push(cpu);
-            }
-        }
         let size = case.bytes("size").expect("the case is resolved");
         Self {
             handler: case.word("handler"),
@@ -165,8 +159,8 @@ impl Choice {
             lie: case.word("lie"),
             size: usize::try_from(size).expect("addresses have 64 bits"),
             rounds: case.number("rounds"),
+            cpus: unique(chosen.all()),
             chosen,
-            cpus,
         }
     }
 

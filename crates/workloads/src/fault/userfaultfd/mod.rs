@@ -20,7 +20,7 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial,
 };
 
-use pagelab_sys::{loops::TouchList, process::Pinned};
+use pagelab_sys::loops::TouchList;
 
 use self::{
     arms::{Control, Faults, Setup, Shared},
@@ -28,6 +28,7 @@ use self::{
 };
 use super::{leave_unmarked, space};
 use crate::{
+    cpus::stay,
     fault::needs::Uffd,
     needs::{Cpus, Memory, Pool, SCHED_FIFO},
 };
@@ -194,8 +195,7 @@ impl Experiment for Choice {
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
         let choice = self.clone();
-        // The process ends with the case: its first thread stays where it is.
-        std::mem::forget(choice.faulter_cpu(0).map(Pinned::to).transpose()?);
+        stay(choice.faulter_cpu(0))?;
         let lists = (0..choice.threads).map(|thread| touches(&choice, thread)).collect();
         let setup = Rc::new(Setup { choice, lists });
         let ground = Shared::default();

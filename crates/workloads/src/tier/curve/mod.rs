@@ -17,65 +17,29 @@ use pagelab_bench::{
     Witness, words,
 };
 use pagelab_record::{
-    Case, LeftOut,
+    Case,
     vocabulary::{Check, counter::PAGES, series::SCORE},
 };
 use pagelab_sys::{
     Area,
-    loops::{
-        Stride,
-        draws::{DRAWERS_MAX, Draws},
-    },
+    loops::draws::{DRAWERS_MAX, Draws},
     memory::{Advice, Backing, Layout},
-    process::{
-        Pinned,
-        crew::{Barrier, threads},
-    },
-    time::Span,
 };
 
 use super::{
-    drawn::{self, Drawn},
+    drawn::{self, Drawn, Made},
     micro::still,
 };
 use crate::{
-    fault::space,
+    fault::{populate::touch_all, space},
     needs::{self, Node, far_node, near_node},
 };
 
-words! {
-    /// The share of the pages on the slow node, in percent.
-    pub enum Share {
-        /// None.
-        S0 = "0",
-        /// A tenth, and so on.
-        S10 = "10",
-        /// Of a hundred.
-        S20 = "20",
-        /// Of a hundred.
-        S30 = "30",
-        /// Of a hundred.
-        S40 = "40",
-        /// Half of them.
-        S50 = "50",
-        /// Of a hundred.
-        S60 = "60",
-        /// Of a hundred.
-        S70 = "70",
-        /// Of a hundred.
-        S80 = "80",
-        /// Of a hundred.
-        S90 = "90",
-        /// All of them.
-        S100 = "100",
-    }
-}
+/// The share of the pages on the slow node, in percent.
+const SHARES: &[&str] = &["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"];
 
-impl Share {
-    /// In percent.
-    pub fn percent(self) -> u64 {
-        self.name().parse().unwrap_or(0)
-    }
+fn percent(share: &str) -> u64 {
+    share.parse().unwrap_or(0)
 }
 
 words! {
@@ -89,7 +53,7 @@ words! {
 }
 
 const PARAMS: &[Param] = &[
-    Param::arms("share", Kind::Choice(Share::WORDS), "0,10,20,30,40,50,60,70,80,90,100")
+    Param::arms("share", Kind::Choice(SHARES), "0,10,20,30,40,50,60,70,80,90,100")
         .asks(&["0,100"])
         .help("percent of the pages on the slow node"),
     Param::axis("size", Kind::Size, "64m").help("memory that is accessed"),
@@ -108,7 +72,7 @@ const PARAMS: &[Param] = &[
 /// A case, read.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    shares: Vec<Share>,
+    shares: Vec<&'static str>,
     drawn: Drawn,
     waits: bool,
     rounds: Option<u32>,
@@ -129,8 +93,9 @@ pub const CURVE: Described<Asked> = Described {
 };
 
 fn of(case: &Case) -> Asked {
+    let share = |word: &str| SHARES.iter().copied().find(|share| *share == word);
     Asked {
-        shares: case.words("share"),
+        shares: case.text("share").unwrap_or_default().split(',').filter_map(share).collect(),
         drawn: Drawn::of(case),
         waits: case.is("waits", "yes"),
         rounds: case.count("rounds").and_then(|rounds| u32::try_from(rounds).ok()),
@@ -146,11 +111,6 @@ impl Asked {
         }
         draws
     }
-
-    /// What a placement lacks here.
-    fn lacks(share: Share) -> Option<Node> {
-        Some(Node::Far).filter(|far| share != Share::S0 && !far.check())
-    }
 }
 
 impl Experiment for Asked {
@@ -158,16 +118,13 @@ impl Experiment for Asked {
         let mut needs = vec![needs::Memory(self.footprint()).needed()];
         needs.extend(self.drawn.cpus.needs());
         needs.extend(still());
-        // The first arm is what the others stand beside.
-        if self.shares.first().is_some_and(|share| *share != Share::S0) {
-            needs.push(Node::Far.needed());
-        }
+        needs.extend(self.of_arms().into_iter().take(1).flat_map(|(_, needs)| needs));
         needs
     }
 
-    fn wishes(&self) -> Vec<Needed> {
-        let more = self.shares.iter().skip(1).any(|share| *share != Share::S0);
-        if more { vec![Node::Far.needed()] } else { Vec::new() }
+    fn of_arms(&self) -> Vec<(&'static str, Vec<Needed>)> {
+        let needs = |share: &str| if share == "0" { Vec::new() } else { vec![Node::Far.needed()] };
+        self.shares.iter().map(|share| (*share, needs(share))).collect()
     }
 
     fn footprint(&self) -> u64 {
@@ -184,12 +141,12 @@ impl Experiment for Asked {
         self.rounds
     }
 
-    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let slow = far_node();
         let area =
             Area::mapped(Layout::contiguous(self.drawn.bytes()), Backing::Anonymous, 2 << 20)?;
         area.advise(Advice::NoHugePage)?;
-        area.touch(0, area.layout().bytes(), Stride { step: 4096, bytes: 8 });
+        touch_all(&area);
         let ground = Rc::new(Ground {
             area,
             near: near_node().unwrap_or(0),
@@ -199,27 +156,10 @@ impl Experiment for Asked {
             cpus: self.drawn.places(),
             lie: self.lie,
         });
-        let mut left_out: Vec<LeftOut> = Vec::new();
-        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for share in &self.shares {
-            match Self::lacks(*share) {
-                Some(need) => left_out.push(LeftOut {
-                    arm: share.name().to_owned(),
-                    need: need.name(),
-                    cure: need.cure(),
-                }),
-                None => trials.push(Box::new(Placement {
-                    share: *share,
-                    ground: Rc::clone(&ground),
-                    left_out: Vec::new(),
-                    found: None,
-                })),
-            }
-        }
-        if let Some(share) = self.shares.iter().find(|share| Self::lacks(**share).is_none()) {
-            trials[0] = Box::new(Placement { share: *share, ground, left_out, found: None });
-        }
-        Ok(trials)
+        let trial = |share: &&'static str| -> Box<dyn Trial> {
+            Box::new(Placement { share, ground: Rc::clone(&ground), found: None })
+        };
+        Ok(self.shares.iter().filter(|share| inputs.has(share)).map(trial).collect())
     }
 }
 
@@ -238,9 +178,8 @@ struct Ground {
 /// One placement.
 #[derive(Debug)]
 struct Placement {
-    share: Share,
+    share: &'static str,
     ground: Rc<Ground>,
-    left_out: Vec<LeftOut>,
     found: Option<Found>,
 }
 
@@ -254,37 +193,24 @@ struct Found {
 
 impl Trial for Placement {
     fn arm(&self) -> &'static str {
-        self.share.name()
+        self.share
     }
 
     fn reset(&mut self) -> Result<(), Error> {
         let Ground { area, near, slow, .. } = &*self.ground;
         area.fill(|| 0);
-        places::lay(area, *near, *slow, self.share.percent())
+        places::lay(area, *near, *slow, percent(self.share))
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let ground = &*self.ground;
         let before = places::on_slow(&ground.area, ground.slow)?;
-        let barrier = Barrier::new(u32::try_from(ground.draws.len()).unwrap_or(1))?;
+        let Ground { area, draws, cpus, lie, .. } = ground;
         let clock = meter.clock();
-        let access = |thread: usize| -> Result<(Span, u64), Error> {
-            let pinned = ground.cpus[thread].map(Pinned::to).transpose()?;
-            let draws = ground.draws[thread];
-            let draws = if ground.lie == Lie::Fewer { draws.fewer(2) } else { draws };
-            let mut sum = 0;
-            barrier.wait();
-            let span = clock.span(|| sum = ground.area.draw(&draws));
-            drop(pinned);
-            Ok((span, sum))
-        };
-        let made = threads(ground.draws.len(), access)?;
-        let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
-        let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
-        let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
+        let Made { span, sums } = drawn::access(area, draws, cpus, *lie == Lie::Fewer, clock)?;
+        let (ns, elapsed) = (clock.elapsed_ns(span), meter.elapsed());
         meter.observe(SCORE, elapsed, 1, 0, ns);
         let after = places::on_slow(&ground.area, ground.slow)?;
-        let sums = made.into_iter().map(|(_, sum)| sum).collect();
         self.found = Some(Found { slow: [before, after], sums });
         Ok(())
     }
@@ -292,23 +218,13 @@ impl Trial for Placement {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let Found { slow, sums } = self.found.take().expect("run comes before verify");
         let ground = &*self.ground;
-        let expected = places::slow_pages(ground.pages, self.share.percent());
-        let share = self.share.name();
+        let expected = places::slow_pages(ground.pages, percent(self.share));
+        let share = self.share;
         for (when, found) in ["before", "after"].into_iter().zip(slow) {
             let claim = format!("base pages on the slow node, {share} %, {when} the accesses");
             witness.expect((Check::PlacedOnSlow, &claim), expected, found);
         }
-        let (mut wanted, mut observed, mut wrong) = (0_u64, 0_u64, 0_u64);
-        for (draws, sum) in ground.draws.iter().zip(sums) {
-            let mut words = vec![0; ground.pages as usize];
-            wanted = wanted.rotate_left(7) ^ draws.replay(&mut words);
-            observed = observed.rotate_left(7) ^ sum;
-            let at = |page: usize| ground.area.word(page * 4096 + draws.slot());
-            wrong +=
-                words.iter().enumerate().filter(|(page, word)| at(*page) != **word).count() as u64;
-        }
-        witness.expect(Check::WordsOfAccesses, 0, wrong);
-        witness.expect_digest(Check::DigestOfAccesses, wanted, observed);
+        drawn::compare(&ground.area, &ground.draws, &sums, true, witness);
         witness.set(PAGES, u64::from(ground.pages));
         if ground.slow.is_none() {
             witness.warn(
@@ -316,7 +232,6 @@ impl Trial for Placement {
                     .to_owned(),
             );
         }
-        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
         Ok(())
     }
 }

@@ -8,15 +8,13 @@ use pagelab_bench::Error;
 use pagelab_sys::{
     Area,
     files::scratch::Scratch,
-    loops::Stride,
     machine::{FreeMemory, Tree},
     memory::{Advice, Backing, Layout, Residency, Scanner},
 };
 
 use super::asked::{Asked, Lie, Memory};
+use crate::fault::populate::EACH;
 
-const BASE_PAGE: usize = 4096;
-const EACH: Stride = Stride { step: BASE_PAGE, bytes: 8 };
 const BOUNDARY: usize = 2 << 20;
 
 /// Free memory that filling a node leaves: this part of the hot memory, so that it does not fit.

@@ -34,11 +34,6 @@ use pagelab_sys::{
     knobs::OwnMonitor,
     loops::draws::{DRAWERS_MAX, Draws},
     memory::{Residency, Scanner},
-    process::{
-        Pinned,
-        crew::{Barrier, threads},
-    },
-    time::Span,
 };
 
 use self::{
@@ -48,7 +43,7 @@ use self::{
     ours::Engine,
     watch::{Watch, demoted},
 };
-use super::drawn::{self, Drawn};
+use super::drawn::{self, Drawn, Made};
 use crate::{
     fault::space,
     needs::{far_node, near_node},
@@ -188,9 +183,7 @@ impl Trial for Run {
         let near = self.near.and_then(|near| i32::try_from(near).ok());
         let bytes = self.asked.drawn.bytes();
         let watch = Watch::over(ground.area.base(), bytes, near, self.asked.mode.promotions());
-        let barrier = Barrier::new(u32::try_from(self.draws.len()).unwrap_or(1))?;
-        let (clock, draws, cpus) = (meter.clock(), &self.draws, &self.places);
-        let is_short = self.asked.lie == Lie::Fewer;
+        let (clock, is_short) = (meter.clock(), self.asked.lie == Lie::Fewer);
         if self.slow.is_some() {
             // Not before everything else: from here on the kernel may move pages.
             ground.area.unbind()?;
@@ -198,28 +191,19 @@ impl Trial for Run {
         self.monitor.as_ref().map_or(Ok(()), OwnMonitor::start)?;
         let engine = if self.asked.mode == Mode::Ours { Some(Engine::start()?) } else { None };
         let start = Counters::read_whole();
-        let access = |thread: usize| -> Result<(Span, u64), Error> {
-            let pinned = cpus[thread].map(Pinned::to).transpose();
-            let draws = if is_short { draws[thread].fewer(2) } else { draws[thread] };
-            let mut sum = 0;
-            barrier.wait();
-            let span = clock.span(|| sum = ground.area.draw(&draws));
-            pinned.map(drop)?;
-            Ok((span, sum))
-        };
-        let (made, seen) = watch.during(|| threads(draws.len(), access))?;
+        let access = || drawn::access(&ground.area, &self.draws, &self.places, is_short, clock);
+        let (made, seen) = watch.during(access)?;
         engine.map_or(Ok(()), Engine::stop)?;
         self.monitor.as_ref().map_or(Ok(()), OwnMonitor::stop)?;
         let counted = Counters::read_whole().since(&start);
-        let made: Vec<(Span, u64)> = made?.into_iter().collect::<Result<_, Error>>()?;
-        let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
-        let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
+        let Made { span, sums } = made?;
+        let (ns, elapsed) = (clock.elapsed_ns(span), meter.elapsed());
         meter.observe(SCORE, elapsed, 1, 0, ns);
         seen.file(meter);
         self.found = Some(Found {
             placed,
             before,
-            sums: made.into_iter().map(|(_, sum)| sum).collect(),
+            sums,
             counted,
             left: if self.slow.is_some() { all - on(self.slow)? } else { 0 },
             on_fast: on(self.near)?,
@@ -255,7 +239,8 @@ impl Trial for Run {
                     .to_owned(),
             );
         }
-        self.compare(ground, &found.sums, witness);
+        let is_stored = self.asked.memory == Memory::Anon;
+        drawn::compare(&ground.area, &self.draws, &found.sums, is_stored, witness);
         let promoted = found.counted.get(self.asked.mode.promotions()).unwrap_or(0);
         if self.asked.mode == Mode::None {
             witness.expect(Check::LeftSlow, 0, found.left);
@@ -274,26 +259,5 @@ impl Trial for Run {
         }
         found.counted.iter().for_each(|(name, value)| witness.count(name, value));
         Ok(())
-    }
-}
-
-impl Run {
-    /// Makes the draws once more, and claims that memory holds what they leave.
-    fn compare(&self, ground: &Ground, sums: &[u64], witness: &mut Witness) {
-        let pages = self.asked.drawn.pages() as usize;
-        let mut wrong = 0;
-        let (mut expected, mut observed) = (0_u64, 0_u64);
-        for (draws, sum) in self.draws.iter().zip(sums) {
-            let word = |page: usize| ground.area.word(page * 4096 + draws.slot());
-            let mut words: Vec<u64> = match self.asked.memory {
-                Memory::Anon => vec![0; pages],
-                Memory::File => (0..pages).map(word).collect(),
-            };
-            expected = expected.rotate_left(7) ^ draws.replay(&mut words);
-            observed = observed.rotate_left(7) ^ sum;
-            wrong += (0..pages).filter(|page| word(*page) != words[*page]).count() as u64;
-        }
-        witness.expect(Check::WordsOfAccesses, 0, wrong);
-        witness.expect_digest(Check::DigestOfAccesses, expected, observed);
     }
 }

@@ -7,8 +7,8 @@
 use std::{cell::RefCell, collections::BTreeSet, ffi::OsString, rc::Rc, time::Duration};
 
 use anyhow::Context;
+use pagelab_cli::program::Program;
 use pagelab_live::source::{Opens, Sees, Shared, Source};
-use pagelab_program::ladder::program::Program;
 use pagelab_sys::process::{
     heat::{PACKAGE, Yard},
     launch::{Ended, Running, Waiting},

@@ -32,7 +32,7 @@ pub(crate) fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
 
 /// The same, by a compiler with these flags.
 pub(crate) fn compiled_with(lab: &Lab, name: &str, flags: &[&str]) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/explain/{name}.c"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/programs/{name}.c"));
     let program = lab.path(name);
     let mut cc = Command::new("cc");
     cc.args(flags).arg("-o").arg(&program).arg(source);

@@ -1,4 +1,4 @@
-//! What kind of program it is, as far as its file says: what a rung can do with it.
+//! What kind of program it is, as far as its file says: what can be done with it.
 //!
 //! The one idea: nothing is run to find out. The file is found as a shell would find it, a script
 //! leads to its interpreter, and the ELF header says who loads it.
