@@ -6,8 +6,8 @@
 //! its wait for another thread, which a child of a fork may not have.
 //!
 //! Each page that a start touches counts where a program is short. So what this library calls of
-//! itself is not looked for in all libraries; what is relocated is not cut off from what is written
-//! later, which is a mapping more; and nothing is there of what C begins and ends a library with.
+//! itself is not looked for in all libraries, and nothing is there of what C begins and ends a
+//! library with.
 //!
 //! And it links the standard library's unwinder in, where the C compiler has it as an archive:
 //! `libgcc_s` would be one more file that every program opens, maps and relocates when it starts.

@@ -21,7 +21,7 @@ use pagelab_record::{
     journal::{self, Contents, Journal, JournalError},
     schema::RUN_SCHEMA,
 };
-use pagelab_report::Report;
+use pagelab_report::{Forms, Report};
 use pagelab_sys::{files::folder::Folder, machine::environment, time::unix_seconds};
 
 use crate::{

@@ -247,37 +247,29 @@ pub enum Reach {
     Machine,
 }
 
-/// Which strategies may be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// All; as root settings are changed and put back to measure them.
-    Any,
-    /// Those that need no setting changed.
-    Keep,
-    /// Base pages only.
-    Base,
-    /// No hugetlb pool.
-    Transparent,
-    /// Those that lock the memory.
-    Locked,
+crate::named! {
+    /// Which strategies may be named.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    pub enum Policy {
+        /// All; as root settings are changed and put back to measure them.
+        Any = "any",
+        /// Those that need no setting changed.
+        Keep = "keep",
+        /// Base pages only.
+        Base = "base",
+        /// No hugetlb pool.
+        Transparent = "transparent",
+        /// Those that lock the memory.
+        Locked = "locked",
+    }
 }
 
 impl Policy {
-    /// Their names, in the order of [`Policy::of`].
-    pub const NAMES: [&str; 5] = ["any", "keep", "base", "transparent", "locked"];
-
-    /// The policy of that name; the first where there is none.
+    /// The policy of that name; any where there is none.
     pub fn of(name: &str) -> Self {
-        let all = [Self::Any, Self::Keep, Self::Base, Self::Transparent, Self::Locked];
-        let index = Self::NAMES.iter().position(|known| *known == name);
-        all[index.unwrap_or(0)]
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+        Self::ALL.into_iter().find(|policy| policy.name() == name).unwrap_or(Self::Any)
     }
 }
 
@@ -352,8 +344,8 @@ mod tests {
     fn a_question_is_written_as_it_always_was() {
         let asked = Asked::Explain(Explain { prices: true });
         assert_eq!(json!(asked), json!({"command": "explain", "prices": true}));
-        for (name, policy) in Policy::NAMES.map(|name| (name, Policy::of(name))) {
-            assert_eq!((json!(policy), policy.name()), (json!(name), name));
+        for policy in Policy::ALL {
+            assert_eq!(json!(policy), json!(policy.name()));
         }
     }
 

@@ -10,6 +10,8 @@
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
+mod named;
+
 pub mod ab;
 pub mod advice;
 pub mod asked;

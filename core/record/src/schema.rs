@@ -71,30 +71,20 @@ impl Record {
     }
 }
 
-/// What the numbers of a record are. Only `measured` may be quoted as time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Nature {
-    /// Taken on the host that the record names.
-    Measured,
-    /// Taken in an emulated machine: states and counts hold, times mean nothing.
-    Emulated,
-    /// Computed by a model, or taken with a scripted clock.
-    Simulated,
-    /// Published by someone else, on another machine.
-    Published,
-}
-
-impl Nature {
-    /// The word for it, as in a record.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Emulated => "emulated",
-            Self::Simulated => "simulated",
-            Self::Published => "published",
-        }
+crate::named! {
+    /// What the numbers of a record are. Only `measured` may be quoted as time.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    pub enum Nature {
+        /// Taken on the host that the record names.
+        Measured = "measured",
+        /// Taken in an emulated machine: states and counts hold, times mean nothing.
+        Emulated = "emulated",
+        /// Computed by a model, or taken with a scripted clock.
+        Simulated = "simulated",
+        /// Published by someone else, on another machine.
+        Published = "published",
     }
 }
 
@@ -264,6 +254,17 @@ pub enum Data {
     Histogram(String),
     /// Only what somebody else kept of them.
     Summary(Summary),
+}
+
+impl Series {
+    /// Whether its observations were timed one by one, and several of them.
+    pub fn is_distribution(&self) -> bool {
+        match &self.data {
+            Data::Histogram(_) => true,
+            Data::Values(values) => self.ops == 1 && values.len() > 1,
+            Data::Summary(_) => false,
+        }
+    }
 }
 
 impl From<Vec<u64>> for Data {

@@ -99,46 +99,26 @@ pub enum Better {
     More,
 }
 
-/// What a comparison comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// One of the two is not what its name says.
-    Invalid,
-    /// The two are not of one kind: other machines, other units.
-    NotComparable,
-    /// Worse, by more than chance.
-    Slower,
-    /// Better, by more than chance.
-    Faster,
-    /// The interval reaches from a tie to what is none.
-    Inconclusive,
-    /// The whole interval is a tie.
-    Same,
+crate::named! {
+    /// What a comparison comes to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Verdict {
+        /// One of the two is not what its name says.
+        Invalid = "INVALID",
+        /// The two are not of one kind: other machines, other units.
+        NotComparable = "NOT COMPARABLE",
+        /// Worse, by more than chance.
+        Slower = "SLOWER",
+        /// Better, by more than chance.
+        Faster = "FASTER",
+        /// The interval reaches from a tie to what is none.
+        Inconclusive = "INCONCLUSIVE",
+        /// The whole interval is a tie.
+        Same = "SAME",
+    }
 }
 
 impl Verdict {
-    /// All of them, the gravest first.
-    pub const ALL: [Self; 6] = [
-        Self::Invalid,
-        Self::NotComparable,
-        Self::Slower,
-        Self::Faster,
-        Self::Inconclusive,
-        Self::Same,
-    ];
-
-    /// The word for it, everywhere.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Invalid => "INVALID",
-            Self::NotComparable => "NOT COMPARABLE",
-            Self::Slower => "SLOWER",
-            Self::Faster => "FASTER",
-            Self::Inconclusive => "INCONCLUSIVE",
-            Self::Same => "SAME",
-        }
-    }
-
     /// What an interval of a ratio says where less is better and a difference of less than `delta`
     /// is none: beyond 1 and not within a tie, or all within it.
     pub fn of([low, high]: [f64; 2], delta: f64) -> Self {

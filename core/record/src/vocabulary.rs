@@ -128,15 +128,9 @@ pub mod parameter {
 
 /// Arms: what is compared inside a case.
 pub mod arm {
-    /// Where memory of a round comes from: base pages, transparent huge pages, segments of ours and
-    /// of the kernel module.
+    /// Where memory of a round comes from: base pages, and transparent huge pages.
     pub const PLAIN: &str = "plain";
     pub const THP: &str = "thp";
-    pub const SEGMENT_2M: &str = "segment-2m";
-    pub const SEGMENT_1G: &str = "segment-1g";
-    pub const MODULE_4K: &str = "module-4k";
-    pub const MODULE_2M: &str = "module-2m";
-    pub const MODULE_1G: &str = "module-1g";
     /// Our own loop.
     pub const OURS: &str = "pagelab";
     /// The same loop in C.

@@ -127,6 +127,11 @@ impl Section {
         self.blocks.push(block.into());
     }
 
+    /// Adds a heading of what follows.
+    pub fn head(&mut self, heading: String) {
+        self.add(Block::Heading(heading));
+    }
+
     /// Adds each of several.
     pub fn all<B: Into<Block>>(&mut self, blocks: impl IntoIterator<Item = B>) {
         self.blocks.extend(blocks.into_iter().map(Into::into));
@@ -197,6 +202,11 @@ impl Note {
     pub fn warn(tag: &'static str, text: String, cure: &str) -> Self {
         Self { tone: Tone::Warn, tag, text, cure: cure.to_owned() }
     }
+
+    /// What is wrong.
+    pub fn bad(tag: &'static str, text: String, cure: &str) -> Self {
+        Self { tone: Tone::Bad, ..Self::warn(tag, text, cure) }
+    }
 }
 
 /// A table whose cells are words.
@@ -241,11 +251,6 @@ impl Column {
     /// A column of words.
     pub fn words(name: &str) -> Self {
         Self { name: name.to_owned(), words: true, rank: 0, explains: false }
-    }
-
-    /// A column of words for each name.
-    pub fn each(names: &[String]) -> Vec<Self> {
-        names.iter().map(|name| Self::words(name)).collect()
     }
 
     /// A column of numbers.
@@ -327,6 +332,12 @@ impl Cell {
     #[must_use]
     pub fn quiet(self) -> Self {
         Self { tone: Tone::Quiet, ..self }
+    }
+
+    /// The cell where there is a reason for it; an empty one elsewhere.
+    #[must_use]
+    pub fn only_if(self, reason: bool) -> Self {
+        if reason { self } else { Self::default() }
     }
 
     /// The text, or a dash.

@@ -8,35 +8,26 @@ use std::collections::BTreeSet;
 
 use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
-use crate::{At, Block, Cell, Note, Numbers, Time, Tone, parameters::display};
+use crate::{At, Cell, Note, Numbers, Time, Tone, parameters::display};
 
-/// What a record is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// Every claim holds.
-    Valid,
-    /// A claim does not hold: the thing measured is not the thing named.
-    Invalid,
-    /// From an emulated machine: its states hold, its times mean nothing.
-    Emulated,
-    /// The host lacks something.
-    Skipped,
-    /// It died, hung, or could not be set up.
-    Failed,
+pagelab_record::named! {
+    /// What a record is worth.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Standing {
+        /// Every claim holds.
+        Valid = "valid",
+        /// A claim does not hold: the thing measured is not the thing named.
+        Invalid = "invalid",
+        /// From an emulated machine: its states hold, its times mean nothing.
+        Emulated = "emulated",
+        /// The host lacks something.
+        Skipped = "skipped",
+        /// It died, hung, or could not be set up.
+        Failed = "failed",
+    }
 }
 
 impl Standing {
-    /// The name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Invalid => "invalid",
-            Self::Emulated => "emulated",
-            Self::Skipped => "skipped",
-            Self::Failed => "failed",
-        }
-    }
-
     /// What a table shows in place of a number.
     pub fn cell(self) -> Cell {
         match self {
@@ -167,11 +158,11 @@ impl Entry {
 
     /// What stands below a table about its row: each claim that does not hold. The head of the
     /// report says of all of them what is emulated, and so does the last cell of each.
-    pub fn notes(&self) -> impl Iterator<Item = Block> {
+    pub fn notes(&self) -> impl Iterator<Item = Note> {
         let invalid = self.failed_claims().filter(|_| self.standing == Standing::Invalid);
         invalid.map(|claim| {
             let text = format!("{}: {}", self.short, display_claim(claim));
-            Block::Note(Note { tone: Tone::Bad, tag: "INVALID", text, cure: String::new() })
+            Note::bad("INVALID", text, "")
         })
     }
 }

@@ -8,7 +8,7 @@ use minijinja::{Environment, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Block, Document, Plane, Run, json as numbers, visible::visible};
+use crate::{Block, Document, Plane, visible::visible};
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
 const STYLE: &str = include_str!("../assets/report.css");
@@ -29,18 +29,13 @@ struct Page<'a> {
 }
 
 /// What the data of a report's page is.
-const REPORTED: &str = "Made by pagelab from the records of one run. This file holds all of its \
-                        numbers: they are in the report part of the JSON at its end, schema \
-                        pagelab.report/1.";
+pub(crate) const REPORTED: &str = "Made by pagelab from the records of one run. This file holds \
+                                   all of its numbers: they are in the report part of the JSON at \
+                                   its end, schema pagelab.report/1.";
 /// What the data of a comparison's page is.
 pub(crate) const COMPARED: &str = "Made by pagelab from the records of the runs that are compared. \
                                    This file holds every cell: they are in the report part of the \
                                    JSON at its end.";
-
-/// The page of a run.
-pub(crate) fn render(run: &Run, document: &Document) -> String {
-    page(document, &numbers::value(run), REPORTED)
-}
 
 /// A document as a page, with the data that it was made from.
 pub(crate) fn page(document: &Document, data: &Value, about: &'static str) -> String {

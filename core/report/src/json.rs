@@ -7,7 +7,6 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
 };
 
 use pagelab_record::{Measured, Outcome, units::base_value, verdict::Ratio};
@@ -20,15 +19,8 @@ use crate::{
     numbers::Number,
 };
 
-/// The schema of [`document`].
+/// The schema of [`value`].
 const SCHEMA: &str = "pagelab.report/1";
-
-/// The whole report as JSON.
-pub(crate) fn document(run: &Run) -> String {
-    let mut text = format!("{:#}", value(run));
-    text.push('\n');
-    text
-}
 
 /// The whole report as a JSON value.
 pub(crate) fn value(run: &Run) -> Value {
@@ -234,30 +226,27 @@ pub(crate) fn lines(run: &Run) -> Lines {
     Lines { axes: axes.into_iter().map(ToOwned::to_owned).collect(), lines }
 }
 
-/// The same as text, with a heading line.
-pub(crate) fn csv(run: &Run) -> String {
+/// The same as rows of fields, after one with their names.
+pub(crate) fn rows(run: &Run) -> Vec<Vec<String>> {
+    let names = "standing,nature,arm,series,time,statistic,value,low,high,unit";
     let Lines { axes, lines } = lines(run);
-    let mut text = "run,workload,".to_owned();
-    for axis in &axes {
-        text += &format!("{},", quoted(axis));
-    }
-    text += "standing,nature,arm,series,time,statistic,value,low,high,unit\n";
+    let case = ["run", "workload"].map(str::to_owned).into_iter().chain(axes);
+    let mut rows = vec![case.chain(names.split(',').map(str::to_owned)).collect()];
     for line in lines {
-        let mut case = vec![quoted(&line.run), quoted(&line.workload)];
-        case.extend(line.parameters.iter().map(|value| quoted(value.as_deref().unwrap_or(""))));
-        case.extend([line.standing, line.nature].map(str::to_owned));
-        let case = case.join(",");
-        let Some(Told { arm, series, time, statistic, value: [value, low, high], unit }) =
-            line.number
-        else {
-            let _ = writeln!(text, "{case},,,,,,,,");
-            continue;
-        };
-        let (arm, series) = (quoted(&arm), quoted(&series));
-        let _ = write!(text, "{case},{arm},{series},{time},{statistic},");
-        let _ = writeln!(text, "{value},{low},{high},{unit}");
+        let mut row = vec![line.run, line.workload];
+        row.extend(line.parameters.into_iter().map(Option::unwrap_or_default));
+        row.extend([line.standing, line.nature].map(str::to_owned));
+        row.extend(match line.number {
+            None => Default::default(),
+            Some(Told { arm, series, time, statistic, value, unit }) => {
+                let [value, low, high] = value.map(|value| value.to_string());
+                let (time, unit) = (time.to_owned(), unit.to_owned());
+                [arm, series, time, statistic.into_owned(), value, low, high, unit]
+            }
+        });
+        rows.push(row);
     }
-    text
+    rows
 }
 
 /// The parameters in which two cases of one workload differ.
@@ -272,13 +261,4 @@ fn axes<'e>(entries: &[&'e Entry]) -> BTreeSet<&'e str> {
         }
     }
     axes
-}
-
-/// A field as RFC 4180 wants it.
-pub(crate) fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }

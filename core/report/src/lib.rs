@@ -15,6 +15,7 @@ pub mod entry;
 mod findings;
 mod fit;
 mod flame;
+mod forms;
 mod gathered;
 mod grid;
 pub mod headline;
@@ -40,6 +41,7 @@ pub use compare::{
     Asked, Comparison, Counting, Counts, Fleet, Heading, Hosts, Most, Named, Outcome, Pair, Power,
     Question, Side, Taken, Threshold, Twice, TwicePair,
 };
+pub use forms::Forms;
 pub use json::{Line, Lines, Told};
 pub use listing::Listing;
 pub use metric::{FAULT_IN, Statistic};

@@ -197,13 +197,21 @@ pub(crate) fn samples(measured: &Measured, place: &Place) -> Option<(Samples, Se
             let one = Series { data: Data::Values(value), ops: 1, ..first.clone() };
             Some((Samples::of(&[one], stored, arm, clock), kept))
         }
-        Data::Histogram(_) => Some((samples, Series { data: first.data.clone(), ..kept })),
-        Data::Values(values) => {
-            let is_distribution = first.ops == 1 && values.len() > 1;
-            let data = if is_distribution { first.data.clone() } else { kept.data.clone() };
-            Some((samples, Series { data, ..kept }))
+        _ if first.is_distribution() => {
+            Some((samples, Series { data: first.data.clone(), ..kept }))
         }
+        _ => Some((samples, kept)),
     }
+}
+
+/// Every value that was seen, and the share of all that is done by then.
+pub(crate) fn steps_of(samples: &Samples) -> Vec<(f64, f64)> {
+    let (merged, mut seen) = (samples.merged(), 0);
+    let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
+        seen += step.count_since_last_iteration();
+        (step.value_iterated_to().max(1) as f64, seen as f64 / merged.len() as f64)
+    };
+    merged.iter_recorded().map(step).collect()
 }
 
 /// The numbers of a place, or why there are none.

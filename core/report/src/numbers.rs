@@ -17,16 +17,18 @@ use crate::{Quantity, Unit};
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// Elapsed time, or CPU time: the two that a reader must not mix. Or no time at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Time {
-    /// By the TSC, the wall clock, or a script.
-    Elapsed,
-    /// Time on the CPU.
-    Cpu,
-    /// What was counted, whatever the clock.
-    None,
+pagelab_record::named! {
+    /// Elapsed time, or CPU time: the two that a reader must not mix. Or no time at all.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Time {
+        /// By the TSC, the wall clock, or a script.
+        Elapsed = "elapsed",
+        /// Time on the CPU.
+        Cpu = "cpu",
+        /// What was counted, whatever the clock.
+        None = "none",
+    }
 }
 
 impl Time {
@@ -35,15 +37,6 @@ impl Time {
         match clock {
             Clock::Tsc | Clock::Wall | Clock::Scripted => Self::Elapsed,
             Clock::Cpu => Self::Cpu,
-        }
-    }
-
-    /// The name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Elapsed => "elapsed",
-            Self::Cpu => "cpu",
-            Self::None => "none",
         }
     }
 }
@@ -95,12 +88,7 @@ impl Numbers {
 
     fn add_samples(&mut self, at: At<'_>, samples: &Samples, first: &Series) {
         let unit = unit_of(first.unit);
-        let distribution = match &first.data {
-            Data::Histogram(_) => true,
-            Data::Values(values) => first.ops == 1 && values.len() > 1,
-            Data::Summary(_) => false,
-        };
-        let shown = if distribution { &QUANTILES[..] } else { &QUANTILES[..1] };
+        let shown = if first.is_distribution() { &QUANTILES[..] } else { &QUANTILES[..1] };
         let median = samples.estimate(0.5);
         let repetitions = median.map_or(1, |median| median.repetitions);
         let all = samples.len() as f64;

@@ -7,40 +7,26 @@
 use pagelab_record::{stats::Estimate, units};
 use serde::{Serialize, Serializer};
 
-/// What a [`Quantity`] counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Nanoseconds for each KiB.
-    NsPerKib,
-    /// Ticks of the time stamp counter.
-    Ticks,
-    /// Operations a second.
-    PerSecond,
-    /// Bytes a second.
-    BytesPerSecond,
-    /// A part of a whole, 1 being all of it.
-    Share,
-    /// One quantity divided by another of its kind.
-    Ratio,
-    /// A plain number.
-    Count,
-}
-
-impl Unit {
-    /// The name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ns => "ns",
-            Self::NsPerKib => "ns/KiB",
-            Self::Ticks => "ticks",
-            Self::PerSecond => "1/s",
-            Self::BytesPerSecond => "B/s",
-            Self::Share => "share",
-            Self::Ratio => "ratio",
-            Self::Count => "count",
-        }
+pagelab_record::named! {
+    /// What a [`Quantity`] counts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Unit {
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Nanoseconds for each KiB.
+        NsPerKib = "ns/KiB",
+        /// Ticks of the time stamp counter.
+        Ticks = "ticks",
+        /// Operations a second.
+        PerSecond = "1/s",
+        /// Bytes a second.
+        BytesPerSecond = "B/s",
+        /// A part of a whole, 1 being all of it.
+        Share = "share",
+        /// One quantity divided by another of its kind.
+        Ratio = "ratio",
+        /// A plain number.
+        Count = "count",
     }
 }
 
@@ -202,7 +188,7 @@ impl Quantity {
 }
 
 /// Two ends, with their unit once where it is the same.
-fn span([low, high]: [String; 2]) -> String {
+pub(crate) fn span([low, high]: [String; 2]) -> String {
     match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
         _ => format!("{low}–{high}"),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::{Clock, Data, Series, stats, verdict::Ratio};
 
-use crate::{Quantity, Unit};
+use crate::{Quantity, Time, Unit, clock_of};
 
 /// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
 pub const TIE: f64 = 0.15;
@@ -22,6 +22,11 @@ pub fn of_arms(
     [arm, other]: [&str; 2],
 ) -> Option<Quantity> {
     of_series(series, clock, [(arm, name), (other, name)])
+}
+
+/// The same by the clock that tells `time`.
+pub fn of_times(series: &[Series], name: &str, time: Time, arms: [&str; 2]) -> Option<Quantity> {
+    of_arms(series, name, clock_of(series, name, arms[0], time)?, arms)
 }
 
 /// The same of two series, each with its arm.

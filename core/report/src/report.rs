@@ -5,17 +5,18 @@
 
 use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
+use serde_json::Value;
+
 use crate::{
-    Block, Document, Note, Run, Section, Tone,
+    Block, Document, Note, Run, Section,
     compare::{Asked, Comparison, Side},
+    forms::Forms,
     html,
     json::{self, Lines},
-    markdown,
     published::Publication,
     terminal::{self, Style},
     view::Views,
     views,
-    visible::visible,
 };
 
 /// One run, ready to be read.
@@ -52,11 +53,6 @@ impl Report {
         Self { run, document: document.harmless() }
     }
 
-    /// For a terminal, or a log where `style` has no colour.
-    pub fn terminal(&self, style: Style) -> String {
-        terminal::render(&self.document, style)
-    }
-
     /// What the programs of the publications beside it would have printed of it; empty where none
     /// of them has a form of its own.
     pub fn frames(&self) -> String {
@@ -69,11 +65,6 @@ impl Report {
             _ => None,
         });
         frames.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Every derived number with its interval, unit and validity, as one JSON document.
-    pub fn json(&self) -> String {
-        visible(&json::document(&self.run))
     }
 
     /// Some of its sections alone, for a terminal; `None` where the records have none of the first.
@@ -96,20 +87,21 @@ impl Report {
     pub fn lines(&self) -> Lines {
         json::lines(&self.run)
     }
+}
 
-    /// The same as text, with a heading line.
-    pub fn csv(&self) -> String {
-        visible(&json::csv(&self.run))
+impl Forms for Report {
+    const ABOUT: &'static str = html::REPORTED;
+
+    fn document(&self) -> Document {
+        self.document.clone()
     }
 
-    /// Tables that survive a mail or a pull request.
-    pub fn markdown(&self) -> String {
-        markdown::render(&self.document)
+    fn value(&self) -> Value {
+        json::value(&self.run)
     }
 
-    /// One file that opens offline and asks nothing of any network.
-    pub fn html(&self) -> String {
-        html::render(&self.run, &self.document)
+    fn rows(&self) -> Vec<Vec<String>> {
+        json::rows(&self.run)
     }
 }
 
@@ -117,28 +109,30 @@ impl Report {
 fn arms(header: &RunHeader, records: &[Record], views: &Views) -> Option<Document> {
     let side = Side { name: &header.run, header, records, damage: None };
     let comparison = Comparison::of_arms(&side, &Asked::of(views)).ok()?;
-    let mut document = comparison.whole();
+    let mut document = comparison.page();
     // The report says by itself on which machine.
     document.facts.retain(|(name, _)| name != "machine");
     Some(document)
 }
 
+/// How what is left of a run is measured.
+const RESUME: &str = "pagelab resume DIRECTORY_OF_THE_RUN";
+
 /// What went wrong with the run as a whole.
 fn alerts(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Vec<Note> {
-    let alert = |tag, text, cure: String| Note { tone: Tone::Warn, tag, text, cure };
     let mut alerts = Vec::new();
     if let Some(Damage { line, why }) = damage {
         let text = format!("line {line} of the journal cannot be read ({why}); it ends there");
-        alerts.push(alert("damaged", text, "pagelab resume DIRECTORY_OF_THE_RUN".to_owned()));
+        alerts.push(Note::warn("damaged", text, RESUME));
     }
     let missing = header.plan.len().saturating_sub(records.len());
     if missing > 0 {
         let text = format!("{missing} of {} planned cases have no record", header.plan.len());
-        alerts.push(alert("unfinished", text, "pagelab resume DIRECTORY_OF_THE_RUN".to_owned()));
+        alerts.push(Note::warn("unfinished", text, RESUME));
     }
     if records.iter().any(|record| record.nature == Nature::Simulated) {
         let text = "these times come from a script or a model, of no machine";
-        alerts.push(alert("simulated", text.to_owned(), String::new()));
+        alerts.push(Note::warn("simulated", text.to_owned(), ""));
     }
     let emulated = records.iter().filter(|record| record.nature == Nature::Emulated).count();
     if emulated > 0 {
@@ -147,7 +141,7 @@ fn alerts(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Ve
              its times mean nothing and are withheld",
             records.len()
         );
-        alerts.push(alert("emulated", text, String::new()));
+        alerts.push(Note::warn("emulated", text, ""));
     }
     alerts
 }

@@ -64,7 +64,7 @@ impl View {
         rank: Rank::Measured,
         workloads: &[],
         derive: &[],
-        sections: Sections::None,
+        sections: Sections::Each(&[]),
         headlines: |_| Vec::new(),
         main: &[],
         short: &[],
@@ -107,11 +107,9 @@ pub enum Derive {
 /// The sections of a view.
 #[derive(Debug)]
 pub enum Sections {
-    /// None.
-    None,
-    /// One, where there is something to say.
-    One(fn(&Run) -> Option<Section>),
-    /// Several.
+    /// Each of these that the run has.
+    Each(&'static [fn(&Run) -> Option<Section>]),
+    /// As many as there are.
     Many(fn(&Run) -> Vec<Section>),
 }
 
@@ -236,8 +234,7 @@ impl Views {
     /// Every section that the records support.
     pub(crate) fn sections(&self, run: &Run) -> Vec<Section> {
         let sections = |view: &&View| match view.sections {
-            Sections::None => Vec::new(),
-            Sections::One(section) => section(run).into_iter().collect(),
+            Sections::Each(each) => each.iter().filter_map(|section| section(run)).collect(),
             Sections::Many(sections) => sections(run),
         };
         self.rows.iter().flat_map(sections).collect()

@@ -11,7 +11,7 @@
 use std::{fs, path::Path, process::Command};
 
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];

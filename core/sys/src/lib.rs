@@ -6,9 +6,11 @@
 
 /// An enum, and the list of all it can be.
 macro_rules! listed {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)+ }) => {
+    ($(#[$about:meta])* pub enum $name:ident {
+        $($(#[$doc:meta])* $variant:ident $(= $code:path)?,)+
+    }) => {
         $(#[$about])*
-        pub enum $name { $($(#[$doc])* $variant,)+ }
+        pub enum $name { $($(#[$doc])* $variant $(= $code)?,)+ }
 
         impl $name {
             /// All of them.
@@ -18,10 +20,10 @@ macro_rules! listed {
     // The same, each with its name.
     (
         $(#[$about:meta])* pub enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident => $text:literal,)+
+            $($(#[$doc:meta])* $variant:ident $(= $code:path)? => $text:literal,)+
         }
     ) => {
-        listed! { $(#[$about])* pub enum $name { $($(#[$doc])* $variant,)+ } }
+        listed! { $(#[$about])* pub enum $name { $($(#[$doc])* $variant $(= $code)?,)+ } }
 
         impl $name {
             /// Its name.

@@ -20,7 +20,7 @@ use pagelab_bench::{
     runner::{Came, Runner},
 };
 use pagelab_record::{Ab, Arm, Outcome, Record, RunHeader, Turns};
-use pagelab_report::{Asked, Comparison, Side};
+use pagelab_report::{Asked, Comparison, Forms, Side};
 use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueHint};
 use pagelab_bench::asked::share;
 use pagelab_record::{Host, Record, RunHeader, journal::Damage};
-use pagelab_report::{Asked, Comparison, Most, Outcome, Side, Statistic, Threshold};
+use pagelab_report::{Asked, Comparison, Forms, Most, Outcome, Side, Statistic, Threshold};
 use pagelab_sys::machine::environment;
 
 use crate::{
@@ -181,13 +181,9 @@ impl Compare {
             None => Comparison::of(&sides, &asked).ok_or_else(|| usage!("no run to compare"))?,
         };
         let drawn = match self.format.as_str() {
-            "markdown" => comparison.markdown(),
             "lkml" => comparison.lkml(self.columns.into()),
-            "json" => comparison.json(),
-            "csv" => comparison.csv(),
-            "html" => comparison.html(),
             "folded" => comparison.folded(),
-            _ => comparison.terminal(output::style()),
+            form => comparison.form(form, output::style()),
         };
         output::put(out, &drawn)?;
         Ok(if self.bisect {

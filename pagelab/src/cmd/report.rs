@@ -7,7 +7,7 @@ use std::{
 
 use clap::{ArgAction, Args, ValueHint};
 use pagelab_record::journal::Contents;
-use pagelab_report::{Publication, Report};
+use pagelab_report::{Forms, Publication, Report};
 
 use crate::{
     args::Run,
@@ -85,12 +85,8 @@ fn whole(
         let report =
             Report::of(&contents.header, &contents.records, damage, &beside, part::views());
         whole.push_str(&match format {
-            "html" => report.html(),
-            "json" => report.json(),
-            "csv" => report.csv(),
-            "markdown" => report.markdown(),
             FRAME => framed(run, &report)?,
-            _ => report.terminal(output::style()),
+            form => report.form(form, output::style()),
         });
         if !whole.ends_with('\n') {
             whole.push('\n');

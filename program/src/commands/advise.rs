@@ -53,7 +53,7 @@ pub(crate) struct Advise {
     threads: u32,
     /// What may be named: any; keep (no setting is changed); base (pages of 4k); transparent (no
     /// hugetlb pool); locked (memory that stays).
-    #[arg(long, value_parser = Policy::NAMES, default_value = Policy::NAMES[0])]
+    #[arg(long, value_parser = Policy::ALL.map(Policy::name), default_value = Policy::Any.name())]
     policy: String,
     /// Seconds that the answer may take.
     #[arg(long, value_name = "SECONDS", default_value = "5")]

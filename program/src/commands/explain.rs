@@ -27,7 +27,7 @@ use pagelab_record::{
     Outcome, Record,
     vocabulary::{knob::HELD_BY, workload::CHASE},
 };
-use pagelab_report::Report;
+use pagelab_report::{Forms, Report};
 use pagelab_sys::{machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice};
 use pagelab_workloads::tlb::chase::told;
 use serde_json::json;

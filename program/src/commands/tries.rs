@@ -34,6 +34,7 @@ use pagelab_bench::{
 };
 use pagelab_cli::program::Program;
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
+use pagelab_report::Forms;
 use pagelab_sys::process::{catch_interrupts, tree};
 
 use self::{chosen::chosen, input::input};

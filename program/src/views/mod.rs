@@ -5,13 +5,13 @@ pub mod advise;
 pub mod explain;
 pub mod tries;
 
-use pagelab_report::{Derive::Together, Rank, Sections::One, View};
+use pagelab_report::{Derive::Together, Rank, Sections::Each, View};
 
 /// In the order of reading.
 pub(crate) const VIEWS: &[View] = &[
     View {
         rank: Rank::Answer,
-        sections: One(advise::section),
+        sections: Each(&[advise::section]),
         headlines: advise::headlines,
         ..View::NONE
     },
@@ -19,7 +19,7 @@ pub(crate) const VIEWS: &[View] = &[
         workloads: &[explain::WORKLOAD],
         short: &["program"],
         derive: &[Together(explain::derive)],
-        sections: One(explain::section),
+        sections: Each(&[explain::section]),
         headlines: explain::headlines,
         counting: Some(&explain::COUNTING),
         is_lone: true,
@@ -30,7 +30,7 @@ pub(crate) const VIEWS: &[View] = &[
         workloads: &[tries::WORKLOAD],
         short: &["rung"],
         in_rounds: true,
-        sections: One(tries::section),
+        sections: Each(&[tries::section]),
         headlines: tries::headlines,
         json: &[("tried", tries::value), ("predictions", tries::predictions), ("fit", tries::fit)],
         is_aside: tries::is_aside,

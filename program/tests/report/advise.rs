@@ -2,7 +2,7 @@
 
 use pagelab_program::views::advise;
 use pagelab_record::{Asked, Clock, Data, Measured, Outcome, Record, RunHeader, vocabulary::Check};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::{Value, json};
 
 use crate::made;

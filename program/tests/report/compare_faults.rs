@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use pagelab_record::{Case, Claim, Measured, Outcome, Record, RunHeader, vocabulary::Check};
-use pagelab_report::{Asked, Comparison, Outcome as Came, Side, Threshold};
+use pagelab_report::{Asked, Comparison, Forms, Outcome as Came, Side, Threshold};
 use serde_json::Value;
 
 use crate::explain::program;

@@ -4,7 +4,7 @@ use pagelab_program::views::explain::folded;
 use pagelab_record::{
     Clock, Data, Measured, Outcome, Record, Series, Table, Unit, vocabulary::Check,
 };
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::{Value, json};
 
 use crate::made::{case, claim, counters, histogram, journal, measured, values};

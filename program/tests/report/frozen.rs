@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use pagelab_record::{Outcome, journal};
-use pagelab_report::Report;
+use pagelab_report::{Forms, Report};
 use serde_json::Value;
 
 const ALL: [&str; 4] = ["measured", "emulated", "explain", "advise"];

@@ -9,7 +9,7 @@ use pagelab_record::{
         workload::{TRIED, UNITS},
     },
 };
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
 use crate::explain::with_density;

@@ -5,7 +5,7 @@ use pagelab_record::{
     asked::{Own, Reach, Try},
     vocabulary::tried::AS_SET_UP,
 };
-use pagelab_report::Report;
+use pagelab_report::{Forms, Report};
 
 use crate::tries::{Came, asked, came, flat};
 

@@ -84,7 +84,7 @@ pub(super) fn blocks<'f>(a: &'f Found, b: &'f Found) -> impl Iterator<Item = (u3
 }
 
 /// The ratio of two arms, over the blocks that both have.
-pub(super) fn ratio(a: &Found, b: &Found) -> Option<Ratio> {
+pub(crate) fn ratio(a: &Found, b: &Found) -> Option<Ratio> {
     let pairs: Vec<[f64; 2]> = blocks(a, b).map(|(_, [a, b])| [b, a]).collect();
     Ratio::of_pairs(&pairs)
 }

@@ -9,12 +9,7 @@ use super::{
     Comparison,
     judged::{Against, Cell},
 };
-use crate::{json::quoted, metric::Found, visible::visible};
-
-/// Every cell, as one JSON document.
-pub(super) fn json(comparison: &Comparison<'_>) -> String {
-    visible(&format!("{:#}\n", value(comparison)))
-}
+use crate::metric::Found;
 
 /// `{"cells": […]}`; with more than one run against the first, each names its own. Of two arms of
 /// one run, also what coming second in a block did.
@@ -56,24 +51,23 @@ pub(super) fn value(comparison: &Comparison<'_>) -> Value {
     whole
 }
 
-/// One line for each cell, tidy: `docs/csv.md` describes it.
-pub(super) fn csv(comparison: &Comparison<'_>) -> String {
-    let mut text =
-        "base,run,workload,case,metric,a,b,unit,ratio,low,high,p,processes_a,processes_b,verdict,\
-         why\n"
-            .to_owned();
+/// A row for each cell, tidy: `docs/csv.md` describes it.
+pub(super) fn rows(comparison: &Comparison<'_>) -> Vec<Vec<String>> {
+    let names = "base,run,workload,case,metric,a,b,unit,ratio,low,high,p,processes_a,processes_b,\
+                 verdict,why";
+    let mut rows = vec![names.split(',').map(str::to_owned).collect()];
     for against in &comparison.against {
         for cell in &against.cells {
             let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
             let side = |index: usize| cell.sides[index].as_ref();
             let ends = cell.ratio.and_then(|ratio| ratio.interval());
             let [a, b] = cell.counts();
-            let fields = [
-                quoted(&comparison.base_name),
-                quoted(&against.name),
-                quoted(&cell.pair.a.workload),
-                quoted(&cell.pair.case.to_string()),
-                quoted(&cell.metric()),
+            rows.push(vec![
+                comparison.base_name.clone(),
+                against.name.clone(),
+                cell.pair.a.workload.clone(),
+                cell.pair.case.to_string(),
+                cell.metric(),
                 number(side(0).map(Found::middle)),
                 number(side(1).map(Found::middle)),
                 side(0).map(|found| found.unit.name().to_owned()).unwrap_or_default(),
@@ -84,11 +78,9 @@ pub(super) fn csv(comparison: &Comparison<'_>) -> String {
                 a.to_string(),
                 b.to_string(),
                 cell.verdict.name().to_owned(),
-                quoted(&cell.why),
-            ];
-            text += &fields.join(",");
-            text.push('\n');
+                cell.why.clone(),
+            ]);
         }
     }
-    visible(&text)
+    rows
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     chart::{Axis, Curve, Key, Lanes, Mark, Plane, Row, Scale, hue},
     document::{Block, Document, Section},
-    metric,
+    metric::{self, steps_of},
     quantity::{Quantity, Unit},
 };
 
@@ -104,19 +104,12 @@ fn distributions(comparison: &Comparison<'_>, against: &Against<'_>) -> Vec<Plan
         let curve = |record: &Record, name: &str, hue| {
             let (samples, first) = metric::samples(record.measured()?, place)?;
             let each = matches!(first.data, Data::Histogram(_)) || first.ops == 1;
-            let merged = samples.merged();
-            let all = merged.len();
             // Of whole repetitions a few are no curve.
-            if !each && all < 10 {
+            if !each && samples.len() < 10 {
                 return None;
             }
-            let mut seen = 0;
-            let steps = merged.iter_recorded().map(|step| {
-                seen += step.count_since_last_iteration();
-                (step.value_iterated_to().max(1) as f64, seen as f64 / all as f64)
-            });
             let mut kept: Vec<(f64, f64)> = Vec::new();
-            for point in steps {
+            for point in steps_of(&samples) {
                 if kept.last().is_none_or(|last| point.1 - last.1 >= 1.0 / 200.0) {
                     kept.push(point);
                 }

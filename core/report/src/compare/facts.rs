@@ -11,24 +11,19 @@ use serde_json::Value;
 
 use crate::views::display_fact;
 
-/// How far a difference matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
-    Identity,
-    Settings,
-    Volatile,
+pagelab_record::named! {
+    /// How far a difference matters.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Class {
+        Identity = "identity",
+        Settings = "settings",
+        Volatile = "volatile",
+    }
 }
 
 impl Class {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Identity => "identity",
-            Self::Settings => "settings",
-            Self::Volatile => "volatile",
-        }
-    }
-
-    fn of(self, host: &Host) -> &BTreeMap<String, Value> {
+    /// Those of a host.
+    pub(crate) fn of(self, host: &Host) -> &BTreeMap<String, Value> {
         match self {
             Self::Identity => &host.identity,
             Self::Settings => &host.settings,

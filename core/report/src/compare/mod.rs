@@ -34,6 +34,7 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
+pub(crate) use self::{arms::ratio as by_process, facts::Class};
 pub use self::{
     counts::{Counting, Counts, Heading, Most, Named},
     hosts::{Fleet, Hosts},
@@ -42,17 +43,10 @@ pub use self::{
     twice::{Pair as TwicePair, Twice},
 };
 use self::{
-    facts::{Class, Difference},
+    facts::Difference,
     judged::{Against, Cell, against, delta_of},
 };
-use crate::{
-    Views,
-    document::Document,
-    html, markdown,
-    metric::Statistic,
-    terminal::{self, Style},
-    visible::visible,
-};
+use crate::{Views, document::Document, forms::Forms, html, metric::Statistic, visible::visible};
 
 /// A noise floor above this is none to compare on.
 const FLOOR_MAX: f64 = 0.05;
@@ -267,29 +261,9 @@ impl<'r> Comparison<'r> {
         self.against.iter().flat_map(|against| &against.cells)
     }
 
-    /// For a terminal.
-    pub fn terminal(&self, style: Style) -> String {
-        terminal::render(&self.document(), style)
-    }
-
-    /// Tables for a pull request.
-    pub fn markdown(&self) -> String {
-        markdown::render(&self.document())
-    }
-
     /// Plain text for a mail to a kernel list, so many columns wide.
     pub fn lkml(&self, columns: usize) -> String {
         lkml::render(self, columns)
-    }
-
-    /// Every cell, as one JSON document.
-    pub fn json(&self) -> String {
-        data::json(self)
-    }
-
-    /// One line for each cell, with a heading line.
-    pub fn csv(&self) -> String {
-        data::csv(self)
     }
 
     /// Stacks of paths with what they take before and after: what flame graphs of a difference are
@@ -297,22 +271,27 @@ impl<'r> Comparison<'r> {
     pub fn folded(&self) -> String {
         visible(&self.counts().map(|(_, counts)| counts.folded()).collect::<String>())
     }
+}
 
-    /// One file that opens offline.
-    pub fn html(&self) -> String {
-        let document = self.whole();
-        html::page(&document.harmless(), &data::value(self), html::COMPARED)
+impl Forms for Comparison<'_> {
+    const ABOUT: &'static str = html::COMPARED;
+
+    fn document(&self) -> Document {
+        sections::document(self, false)
     }
 
-    /// With what only a page shows.
-    pub(crate) fn whole(&self) -> Document {
+    fn page(&self) -> Document {
         let mut document = sections::document(self, true);
         drawn::add(self, &mut document);
         document
     }
 
-    fn document(&self) -> Document {
-        sections::document(self, false).harmless()
+    fn value(&self) -> serde_json::Value {
+        data::value(self)
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        data::rows(self)
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>, views: &Views) -> P
 fn lone(a: &Record, here: &[&Record], there: &[&Record]) -> Option<usize> {
     let is_it = |record: &&Record| record.workload == a.workload;
     let is_lone = |all: &[&Record]| all.iter().filter(|one| is_it(one)).count() == 1;
-    (is_lone(here) && is_lone(there)).then(|| there.iter().position(|one| is_it(one)))?
+    (is_lone(here) && is_lone(there)).then(|| there.iter().position(is_it))?
 }
 
 /// Whether one of two records is published and the other agrees with all that it states, but for

@@ -16,9 +16,9 @@ use super::{Asked, Comparison, arms, judged::Cell as Compared, sections};
 use crate::{
     Views,
     document::{Cell, Document, Headline, Note, Section, Tone},
+    forms,
     grid::Grid,
     terminal::{self, Style},
-    visible::visible,
 };
 
 /// Processes of each side that are asked what they see.
@@ -225,7 +225,7 @@ impl Power {
     pub fn json(all: &[Self]) -> String {
         let questions: Vec<Value> = all.iter().map(Self::value).collect();
         let document = json!({"schema": "pagelab.power/1", "questions": questions});
-        visible(&format!("{document:#}\n"))
+        forms::json(&document)
     }
 
     fn value(&self) -> Value {

@@ -148,7 +148,7 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
                 blocking.join(", ")
             );
             let cure = format!("--allow {}", blocking.join(","));
-            alerts.push(Note { tone: Tone::Bad, ..Note::warn("NOT COMPARABLE", text, &cure) });
+            alerts.push(Note::bad("NOT COMPARABLE", text, &cure));
         }
         if against.is_empty() {
             let why = if against.all_skipped {

@@ -14,9 +14,9 @@ use serde_json::json;
 use super::{Comparison, FLOOR_MAX, sections};
 use crate::{
     document::{Document, Headline, Note, Section, Tone},
+    forms,
     grid::Grid,
     terminal::{self, Style},
-    visible::visible,
 };
 
 /// What came of one pair of runs.
@@ -274,6 +274,6 @@ impl Twice {
             "by_cell": self.by_cell().iter().map(cell).collect::<Vec<_>>(),
             "pairs": self.pairs,
         });
-        visible(&format!("{document:#}\n"))
+        forms::json(&document)
     }
 }

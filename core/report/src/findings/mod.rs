@@ -22,6 +22,7 @@ use pagelab_record::{
 use self::rules::{Base, Bounds, Cells, RULES, Rule, Take};
 use crate::{
     Entry, Limits, Quantity,
+    compare::by_process,
     metric::{Found, Place, Statistic, find, places},
     parameter, parameters,
 };
@@ -227,11 +228,7 @@ fn compared(
     }
     let ratio = match &cells.base {
         // Arms take turns in one process.
-        Base::Arm(_) => {
-            let of_base: BTreeMap<u32, f64> = other.numbered().collect();
-            let pair = |(number, one)| Some([one, *of_base.get(&number)?]);
-            Ratio::of_pairs(&one.numbered().filter_map(pair).collect::<Vec<_>>())?
-        }
+        Base::Arm(_) => by_process(&other, &one)?,
         Base::Value(_) | Base::Clear => Ratio::of(&[other.processes], &[one.processes])?,
     };
     let lies = Lies::of(ratio.interval()?, cells.bounds)?;

@@ -10,25 +10,16 @@ use pagelab_record::{Column, Measured, Table, units};
 
 use crate::{Entry, group_thousands};
 
-/// What a row is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The model was given this number, or has no choice.
-    Identity,
-    /// A constant was chosen so that it comes out.
-    Fitted,
-    /// Neither: the test of the model.
-    Predicted,
-}
-
-impl Kind {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Identity => "identity",
-            Self::Fitted => "fitted",
-            Self::Predicted => "predicted",
-        }
+pagelab_record::named! {
+    /// What a row is worth.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kind {
+        /// The model was given this number, or has no choice.
+        Identity = "identity",
+        /// A constant was chosen so that it comes out.
+        Fitted = "fitted",
+        /// Neither: the test of the model.
+        Predicted = "predicted",
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     claims::{Asked, Claims, FigureSpec, Place, Values},
     words::{Lack, display, words},
 };
-use crate::{At, Entry, Limits, Quantity, Standing, Time, Unit, clock_of, name_of, ratio};
+use crate::{At, Entry, Limits, Quantity, Standing, Time, Unit, name_of, ratio};
 
 /// The arm of ours that speaks where no other is named, and the one of published records.
 const OURS: &str = "pagelab";
@@ -107,8 +107,7 @@ impl Figure {
         let common = one.entries.iter().find(|(at, _)| two.entries.iter().any(|(b, _)| at == b));
         let of_arms = || {
             let series = &both.here.get(common?.0)?.measured()?.series;
-            let clock = clock_of(series, &one.series, &one.arm, one.time)?;
-            ratio::of_arms(series, &one.series, clock, [&one.arm, &two.arm])
+            ratio::of_times(series, &one.series, one.time, [&one.arm, &two.arm])
         };
         let mut ratio = self.derived(of_arms(), &[other]);
         if common.is_none() {
@@ -239,9 +238,8 @@ impl Both {
         };
         let counter = over.get("counter").cloned().or(counter);
         let time = pick("time", &theirs.time, &spec.time, "elapsed");
-        let known = [Time::Elapsed, Time::Cpu, Time::None].into_iter();
-        let time = known
-            .clone()
+        let time = Time::ALL
+            .into_iter()
             .find(|known| known.name() == time)
             .ok_or_else(|| format!("no time is called `{time}`; there are elapsed, cpu, none"))?;
         let mut asked = theirs.case.clone().unwrap_or_else(|| spec.case.clone());

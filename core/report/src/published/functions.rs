@@ -14,7 +14,7 @@ use minijinja::{
 use super::figure::{Both, Figure, Over, Side};
 use pagelab_record::verdict::Verdict;
 
-use crate::{Quantity, Unit, ratio::TIE};
+use crate::{Quantity, Unit, gathered::same_order, ratio::TIE};
 
 /// Steps that one sentence may take.
 const FUEL: u64 = 20_000;
@@ -276,20 +276,9 @@ fn pairs(here: &Value, there: &Value) -> Answer {
     let both: Vec<_> = here
         .iter()
         .zip(&there)
-        .filter_map(|(a, b)| Some((a.label.as_str(), a.quantity?.value, b.quantity?.value)))
+        .filter_map(|(a, b)| Some((a.label.as_str(), [a.quantity?.value, b.quantity?.value])))
         .collect();
-    let (mut agree, mut all, mut wrong) = (0, 0, Vec::new());
-    for (at, (one, a, b)) in both.iter().enumerate() {
-        for (other, c, d) in &both[at + 1..] {
-            all += 1;
-            if (a < c) == (b < d) {
-                agree += 1;
-            } else {
-                wrong.push(format!("{one} and {other}"));
-            }
-        }
-    }
-    let wrong = wrong.join(", ");
+    let (agree, all, wrong) = same_order(&both);
     Ok(minijinja::context! { agree, all, wrong })
 }
 

@@ -267,7 +267,7 @@ impl Speaker<'_> {
 }
 
 fn broken(text: String) -> Note {
-    Note { tone: Tone::Bad, tag: "BROKEN", text, cure: String::new() }
+    Note::bad("BROKEN", text, "")
 }
 
 /// What was measured of something else than its name says, by the claims that say so.
@@ -283,7 +283,7 @@ fn invalid(entries: &[Entry]) -> Vec<Note> {
         let count = advice.len();
         let advice = advice[0].map_or_else(String::new, |advice| format!("; {advice}"));
         let text = format!("{count} {records}: {claim}. None of their numbers is quoted{advice}.");
-        Note { tone: Tone::Bad, tag: "INVALID", text, cure: String::new() }
+        Note::bad("INVALID", text, "")
     };
     told.into_iter().map(note).collect()
 }

@@ -17,7 +17,6 @@ use crate::{
 
 /// Steps that a template may take.
 const FUEL: u64 = 100_000_000;
-const UNITS: [Unit; 3] = [Unit::Ns, Unit::BytesPerSecond, Unit::Count];
 
 /// What a template prints.
 #[derive(Deserialize)]
@@ -55,7 +54,7 @@ pub(super) fn render(
         blocks.push(match printed.map_err(unknown)? {
             Printed::Number(case, arm, series, time, statistic, value, unit) => {
                 let entry = here.iter_mut().chain(published.iter_mut()).nth(case);
-                let unit = UNITS.into_iter().find(|known| known.name() == unit);
+                let unit = Unit::ALL.into_iter().find(|known| known.name() == unit);
                 if let Some((entry, unit)) = entry.zip(unit) {
                     let at = At { arm: &arm, series: &series, time };
                     entry.numbers.add(at, statistic, Some(Quantity::exact(value, unit)));

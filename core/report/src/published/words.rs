@@ -3,7 +3,7 @@
 use pagelab_record::units;
 
 use super::claims::Asked;
-use crate::{Quantity, Standing, Unit, distinct, group_thousands, grouped};
+use crate::{Quantity, Standing, Unit, distinct, group_thousands, grouped, quantity::span};
 
 /// Why there is no number, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,13 +68,7 @@ pub(super) fn words(quantity: Quantity, signed: bool, form: &str, interval: bool
     if signed {
         return format!("{value} ({} to {})", each(quantity.low), each(quantity.high));
     }
-    let (low, high) = (each(quantity.low), each(quantity.high));
-    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
-        (Some((number, unit)), Some((_, same))) if unit == same => {
-            format!("{value} ({number}–{high})")
-        }
-        _ => format!("{value} ({low}–{high})"),
-    }
+    format!("{value} ({})", span([quantity.low, quantity.high].map(each)))
 }
 
 /// What is missing, in words, and the first cure that there is.

@@ -5,7 +5,7 @@
 //! have it; what is left out stands in the table.
 
 use pagelab_record::{
-    Data, Series,
+    Series,
     stats::Samples,
     vocabulary::{
         arm::{AS_PUBLISHED, CONTROL, OURS as ARM},
@@ -15,8 +15,8 @@ use pagelab_record::{
 };
 
 use crate::{
-    Axis, Block, Curve, Entry, Mark, Plane, Scale, Time, Unit, chart::Dash, clock_of, hue,
-    parameters,
+    Axis, Curve, Entry, Mark, Plane, Scale, Time, Unit, chart::Dash, clock_of, hue,
+    metric::steps_of, parameters,
 };
 
 /// More curves than this are drawn in families.
@@ -42,7 +42,7 @@ struct Members<'a> {
 }
 
 /// Two planes for each family of the latency cases that are valid.
-pub(crate) fn blocks(entries: &[Entry]) -> Vec<Block> {
+pub(crate) fn blocks(entries: &[Entry]) -> Vec<Plane> {
     members(entries).iter().flat_map(planes).flatten().collect()
 }
 
@@ -70,7 +70,7 @@ fn members(entries: &[Entry]) -> Vec<Members<'_>> {
     families.map(of).into_iter().filter(|family| family.entries.len() > 1).collect()
 }
 
-fn planes(members: &Members<'_>) -> [Option<Block>; 2] {
+fn planes(members: &Members<'_>) -> [Option<Plane>; 2] {
     let all = distributions(&members.entries);
     let title = |title: &str| match members.name {
         "" => title.to_owned(),
@@ -129,7 +129,7 @@ fn planes(members: &Members<'_>) -> [Option<Block>; 2] {
             thinned([(low / 2.0, 1.0)].into_iter().chain(left), |before, now| now < before * 0.97)
         }),
     );
-    [done.shown().map(Block::Plane), longer.shown().map(Block::Plane)]
+    [done.shown(), longer.shown()]
 }
 
 /// The points that can be told from the one before, and the last.
@@ -208,21 +208,10 @@ fn looks(all: &[Distribution]) -> Vec<(Option<f64>, Dash)> {
 /// The distribution of the faults of an arm: nanoseconds, and the share of faults up to there.
 fn steps(entry: &Entry, arm: &str) -> Vec<(f64, f64)> {
     let all = entry.measured().map_or(&[][..], |measured| &measured.series);
-    let is_distribution = |s: &Series| match &s.data {
-        Data::Histogram(_) => true,
-        Data::Values(values) => s.ops == 1 && values.len() > 1,
-        Data::Summary(_) => false,
-    };
     let mut mine = all.iter().filter(|s| s.name == FAULT && s.arm == arm);
     let clock = clock_of(all, FAULT, arm, Time::Elapsed);
-    let Some(clock) = clock.filter(|_| mine.any(is_distribution)) else {
+    let Some(clock) = clock.filter(|_| mine.any(Series::is_distribution)) else {
         return Vec::new();
     };
-    let merged = Samples::of(all, FAULT, arm, clock).merged();
-    let mut seen = 0;
-    let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
-        seen += step.count_since_last_iteration();
-        (step.value_iterated_to().max(1) as f64, seen as f64 / merged.len() as f64)
-    };
-    merged.iter_recorded().map(step).collect()
+    steps_of(&Samples::of(all, FAULT, arm, clock))
 }

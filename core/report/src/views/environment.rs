@@ -5,18 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Host, Record, RunHeader, units};
+use pagelab_record::{Record, RunHeader, units};
 use serde_json::Value;
 
-use crate::{Cell, Column, Run, Section, Table, Tone};
+use crate::{Cell, Column, Run, Section, Table, Tone, compare::Class};
 
-/// One class of facts: name, meaning, and where it is in a host.
-type Class = (&'static str, &'static str, fn(&Host) -> &BTreeMap<String, Value>);
-
-const CLASSES: [Class; 3] = [
-    ("identity", "A difference means another machine.", |host| &host.identity),
-    ("settings", "A difference may explain a result.", |host| &host.settings),
-    ("volatile", "What it happened to be doing; differences are normal.", |host| &host.volatile),
+/// What a class of facts says, in the order of [`Class::ALL`].
+const MEANINGS: [&str; 3] = [
+    "A difference means another machine.",
+    "A difference may explain a result.",
+    "What it happened to be doing; differences are normal.",
 ];
 
 /// What a reader must know first: host, kernel, date, command.
@@ -45,10 +43,11 @@ pub(crate) fn facts(header: &RunHeader, records: &[Record]) -> Vec<(String, Stri
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("environment", "Environment");
     section.page_only = true;
-    for (name, meaning, class) in CLASSES {
+    for (class, meaning) in Class::ALL.into_iter().zip(MEANINGS) {
+        let name = class.name();
         let mut facts: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for entry in &run.entries {
-            for (name, value) in class(&entry.record.host) {
+            for (name, value) in class.of(&entry.record.host) {
                 let values = facts.entry(name).or_default();
                 if !values.contains(&value) {
                     values.push(value);

@@ -3,12 +3,12 @@
 use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
 
 use crate::{
-    Axis, Block, Cell, Curve, Grid, Headline, Mark, Note, Plane, Quantity, Run, Scale, Section,
-    Tone, Unit, fit::Fit, headline::headline, hue,
+    Axis, Cell, Curve, Grid, Headline, Mark, Note, Plane, Quantity, Run, Scale, Section, Tone,
+    Unit, fit::Fit, headline::headline, hue,
 };
 
 /// Cost by page size, of every group that has two.
-fn plane(run: &Run) -> Option<Block> {
+fn plane(run: &Run) -> Option<Plane> {
     let fits: Vec<&Fit> = run.fits.iter().filter(|fit| is_drawn(fit)).collect();
     let both = fits.iter().any(|fit| fit.workload != fits[0].workload);
     let mut sizes: Vec<f64> = fits.iter().flat_map(|fit| &fit.points).map(|(x, _)| *x).collect();
@@ -53,7 +53,6 @@ fn plane(run: &Run) -> Option<Block> {
         curves,
     )
     .shown()
-    .map(Block::Plane)
 }
 
 /// How the faults of a fit were timed.
@@ -104,11 +103,11 @@ fn refused(fit: &Fit) -> Headline {
 }
 
 /// The groups whose sizes do not lie on a line.
-fn note(fits: &[Fit]) -> Option<Block> {
+fn note(fits: &[Fit]) -> Option<Note> {
     let bent = fits.iter().filter(|fit| fit.refused.is_some());
     let bent: Vec<String> = bent.map(|fit| format!("{} ({})", fit.label, way(fit))).collect();
     let text = format!("the sizes do not lie on a line: {}", bent.join("; "));
-    (!bent.is_empty()).then(|| Block::Note(Note::warn("no fit", text, "")))
+    (!bent.is_empty()).then(|| Note::warn("no fit", text, ""))
 }
 
 /// The table of lines, where there is at least one.

@@ -106,7 +106,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("rate", 2, move |row| of(row, "bandwidth").filter(|_| row.first))
         .number("of clear", 0, |row| share_cell(&row.entry.numbers, row.at, OF_CLEAR))
         .number("proc×rep", 8, |row| row.entry.counts(row.at))
-        .words("witness", 0, |row| if row.first { row.entry.proof() } else { Cell::default() })
+        .words("witness", 0, |row| row.entry.proof().only_if(row.first))
         .told(entries.iter().flat_map(|entry| rows(entry)))
 }
 

@@ -9,7 +9,7 @@ use pagelab_record::{
 };
 
 use crate::{
-    Block, Cell, Column, Entry, Grid, Headline, Key, Lanes, Limits, Note, Quantity, Run, Section,
+    Cell, Column, Entry, Grid, Headline, Key, Lanes, Limits, Note, Quantity, Run, Section,
     Standing, Table, Time, Tone,
     chart::Row,
     headline, hue,
@@ -32,8 +32,8 @@ fn is_limit(workload: &str) -> bool {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let Run { entries, limits, .. } = run;
     let notes = entries.iter().filter(|entry| is_limit(&entry.record.workload));
-    let mut notes: Vec<Block> = notes.flat_map(Entry::notes).collect();
-    notes.extend(emulated(entries).map(Block::Note));
+    let mut notes: Vec<Note> = notes.flat_map(Entry::notes).collect();
+    notes.extend(emulated(entries));
     if limits.levels.is_empty() && limits.costs.is_empty() && notes.is_empty() {
         return None;
     }
@@ -50,7 +50,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 }
 
 /// Bandwidth of each level and operation, side by side.
-fn lanes(limits: &Limits) -> Option<Block> {
+fn lanes(limits: &Limits) -> Option<Lanes> {
     let keys = OPERATIONS.iter().enumerate();
     let keys = keys.map(|(nth, (.., heading))| Key::new(*heading, Some(hue(nth)))).collect();
     let row = |level: &Level| -> Row {
@@ -59,9 +59,7 @@ fn lanes(limits: &Limits) -> Option<Block> {
         (level.name.clone(), bars.collect())
     };
     let title = ["Bandwidth of one thread, by level", "The best way of doing it."];
-    Lanes::bars(title, keys, limits.levels.iter().map(row).collect(), None)
-        .shown()
-        .map(Block::Lanes)
+    Lanes::bars(title, keys, limits.levels.iter().map(row).collect(), None).shown()
 }
 
 /// What bounds a fault that must clear; where only something else was asked for, that.
@@ -84,15 +82,11 @@ fn emulated(entries: &[Entry]) -> Option<Note> {
         .iter()
         .filter(|entry| is_limit(&entry.record.workload) && entry.standing == Standing::Emulated);
     let count = mine.count();
-    (count > 0).then(|| Note {
-        tone: Tone::Warn,
-        tag: "EMULATED",
-        text: format!(
-            "limits of an emulated machine ({count} here) mean nothing and are withheld; no share \
-             is drawn from them"
-        ),
-        cure: String::new(),
-    })
+    let text = format!(
+        "limits of an emulated machine ({count} here) mean nothing and are withheld; no share is \
+         drawn from them"
+    );
+    (count > 0).then(|| Note::warn("EMULATED", text, ""))
 }
 
 fn table(limits: &Limits) -> Table {

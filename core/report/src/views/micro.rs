@@ -9,7 +9,7 @@ use pagelab_record::{Nature, vocabulary::counter};
 
 use crate::{
     Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
-    group_thousands, headline, parameter,
+    group_thousands, headline, parameter, parameters,
 };
 use pagelab_record::vocabulary::{
     arm::NONE,
@@ -40,12 +40,7 @@ fn micros(quantity: Option<Quantity>) -> Cell {
     Cell::maybe(quantity.map(|time| format!("{} µs", group_thousands(time.value / 1e3))))
 }
 
-/// Every case, and the published results beside.
-pub(crate) fn sections(run: &Run) -> Vec<Section> {
-    [section(run), beside(run)].into_iter().flatten().collect()
-}
-
-fn section(run: &Run) -> Option<Section> {
+pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let shown = columns(&mine, &["mode"]);
     let count = |entry: &&Entry, name| entry.counter(name).map(|n| group_thousands(n as f64));
@@ -94,7 +89,7 @@ struct Row {
 }
 
 /// Published, simulated, measured.
-fn beside(run: &Run) -> Option<Section> {
+pub(crate) fn beside(run: &Run) -> Option<Section> {
     let published = |arm: &str| {
         let of = |entry: &&Entry| entry.numbers.get(elapsed(arm, TIME), "p50").is_some();
         let mut mine = run.published.iter().filter(|e| e.value(parameter::SCENARIO) == SCENARIO);
@@ -160,17 +155,10 @@ fn beside(run: &Run) -> Option<Section> {
 /// What a mode saves, where one was measured beside none.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let valid = run.valid(WORKLOAD);
-    let alike = |entry: &Entry, other: &Entry| {
-        let rest = |entry: &Entry| {
-            let mut case = entry.case().clone();
-            case.0.retain(|name, _| name != "mode" && name != "scan");
-            case
-        };
-        rest(entry) == rest(other)
-    };
+    let rest = |entry: &Entry| parameters::without(entry.case(), &[parameter::MODE, "scan"]);
     let told = |entry: &&Entry| {
         let is_control =
-            |other: &&&Entry| other.value(parameter::MODE) == NONE && alike(other, entry);
+            |other: &&&Entry| other.value(parameter::MODE) == NONE && rest(other) == rest(entry);
         let still = score(valid.iter().find(is_control)?)?;
         let mode = entry.value(parameter::MODE);
         let ratio = score(entry)?.over(still, crate::Unit::Ratio).filter(|_| mode != NONE)?;

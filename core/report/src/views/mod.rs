@@ -35,22 +35,22 @@ use crate::{
     view::{
         Derive::{self, Alone},
         Rank,
-        Sections::{Many, One},
+        Sections::{Each, Many},
         View,
     },
 };
 
 /// Every part of a report, in the order of reading.
 pub const VIEWS: &[View] = &[
-    View { rank: Rank::Answer, sections: One(findings::section), ..View::NONE },
+    View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
-    View { rank: Rank::Answer, sections: One(tier::compared_section), ..View::NONE },
+    View { rank: Rank::Answer, sections: Each(&[tier::compared_section]), ..View::NONE },
     View {
         workloads: &[latency::WORKLOAD],
         main: &[(FAULT, Time::Elapsed)],
         short: &["kind", "page"],
         derive: &[Derive::Limits(latency::derive)],
-        sections: One(latency::section),
+        sections: Each(&[latency::section]),
         headlines: latency::headlines,
         ..View::NONE
     },
@@ -58,7 +58,7 @@ pub const VIEWS: &[View] = &[
         workloads: &[userfaultfd::WORKLOAD],
         main: &[(FAULT, Time::Elapsed)],
         short: &["handler", "op", "page"],
-        sections: One(userfaultfd::section),
+        sections: Each(&[userfaultfd::section]),
         headlines: userfaultfd::headlines,
         ..View::NONE
     },
@@ -75,7 +75,7 @@ pub const VIEWS: &[View] = &[
         main: &[(END_TO_END, Time::Elapsed)],
         short: &["kind"],
         derive: &[Alone(stages::derive)],
-        sections: One(stages::section),
+        sections: Each(&[stages::section]),
         headlines: stages::headlines,
         ..View::NONE
     },
@@ -84,7 +84,7 @@ pub const VIEWS: &[View] = &[
         main: &[(FAULT_IN, Time::Elapsed)],
         short: &["kind", "page"],
         derive: &[Derive::Limits(throughput::derive)],
-        sections: One(throughput::section),
+        sections: Each(&[throughput::section]),
         headlines: throughput::headlines,
         ..View::NONE
     },
@@ -92,26 +92,25 @@ pub const VIEWS: &[View] = &[
         workloads: &[segment::WORKLOAD],
         short: &["size"],
         derive: &[Derive::Limits(segment::derive)],
-        sections: One(segment::section),
+        sections: Each(&[segment::section]),
         headlines: segment::headlines,
         ..View::NONE
     },
-    View { sections: One(workers::section), ..View::NONE },
-    View { sections: One(workers::beside_section), ..View::NONE },
-    View { sections: One(fit::section), headlines: fit::headlines, ..View::NONE },
+    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
+    View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
     View {
         workloads: &[replay::WORKLOAD],
         main: &[(REPLAY, Time::Cpu)],
         short: &["trace"],
         derive: &[Alone(replay::derive)],
-        sections: One(replay::section),
+        sections: Each(&[replay::section]),
         headlines: replay::headlines,
         ..View::NONE
     },
     View {
         workloads: &[verify::WORKLOAD],
         short: &["trace"],
-        sections: One(verify::section),
+        sections: Each(&[verify::section]),
         headlines: verify::headlines,
         ..View::NONE
     },
@@ -119,7 +118,7 @@ pub const VIEWS: &[View] = &[
         workloads: &[trace::WORKLOAD],
         short: &["trace"],
         derive: &[Alone(trace::derive)],
-        sections: One(trace::section),
+        sections: Each(&[trace::section]),
         headlines: trace::headlines,
         ..View::NONE
     },
@@ -128,7 +127,7 @@ pub const VIEWS: &[View] = &[
         main: &[(TEST, Time::Elapsed)],
         short: &["type", "test"],
         derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
-        sections: One(memtype::bandwidth_section),
+        sections: Each(&[memtype::bandwidth_section]),
         headlines: memtype::headlines,
         ..View::NONE
     },
@@ -136,14 +135,14 @@ pub const VIEWS: &[View] = &[
         workloads: &[memtype::LATENCY],
         main: &[(OP, Time::Elapsed)],
         short: &["type"],
-        sections: One(memtype::latency_section),
+        sections: Each(&[memtype::latency_section]),
         headlines: memtype::latency_headlines,
         ..View::NONE
     },
     View {
         workloads: &[memtype::ORDER],
         short: &["type", "store", "fence"],
-        sections: One(memtype::order_section),
+        sections: Each(&[memtype::order_section]),
         headlines: memtype::order_headlines,
         ..View::NONE
     },
@@ -152,14 +151,14 @@ pub const VIEWS: &[View] = &[
         main: &[(LOAD, Time::Elapsed)],
         short: &["page", "size"],
         derive: &[Alone(tlb::derive)],
-        sections: One(tlb::section),
+        sections: Each(&[tlb::section]),
         headlines: tlb::headlines,
         ..View::NONE
     },
     View {
         workloads: &[micro::WORKLOAD],
         short: &["mode", "page"],
-        sections: Many(micro::sections),
+        sections: Each(&[micro::section, micro::beside]),
         headlines: micro::headlines,
         ..View::NONE
     },
@@ -167,7 +166,7 @@ pub const VIEWS: &[View] = &[
         workloads: &[curve::WORKLOAD],
         short: &["size", "threads"],
         derive: &[Alone(curve::derive)],
-        sections: One(curve::section),
+        sections: Each(&[curve::section]),
         headlines: curve::headlines,
         ..View::NONE
     },
@@ -175,33 +174,35 @@ pub const VIEWS: &[View] = &[
         workloads: &[tier::WORKLOAD],
         short: &["scenario"],
         derive: &[Alone(tier::derive)],
-        sections: One(tier::section),
+        sections: Each(&[tier::section]),
         headlines: tier::headlines,
         ..View::NONE
     },
-    View { rank: Rank::Limits, sections: One(other::section), ..View::NONE },
+    View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
     View {
         rank: Rank::Limits,
         is_limit: true,
         workloads: &limits::WORKLOADS,
         main: &limits::SERIES,
         short: &["level"],
-        sections: One(limits::section),
+        sections: Each(&[limits::section]),
         headlines: limits::headlines,
         ..View::NONE
     },
     View {
         rank: Rank::Proof,
-        sections: Many(|run| vec![outcomes::witness(run)]),
+        sections: Each(&[
+            |run| Some(outcomes::witness(run)),
+            outcomes::intervals,
+            outcomes::skipped,
+            outcomes::failed,
+            outcomes::warnings,
+            environment::section,
+            outcomes::claims,
+        ]),
         headlines: outcomes::headlines,
         ..View::NONE
     },
-    View { rank: Rank::Proof, sections: One(outcomes::intervals), ..View::NONE },
-    View { rank: Rank::Proof, sections: One(outcomes::skipped), ..View::NONE },
-    View { rank: Rank::Proof, sections: One(outcomes::failed), ..View::NONE },
-    View { rank: Rank::Proof, sections: One(outcomes::warnings), ..View::NONE },
-    View { rank: Rank::Proof, sections: One(environment::section), ..View::NONE },
-    View { rank: Rank::Proof, sections: One(outcomes::claims), ..View::NONE },
 ];
 
 /// Publications beside the run.

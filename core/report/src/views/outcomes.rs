@@ -115,8 +115,7 @@ pub(crate) fn failed(run: &Run) -> Option<Section> {
     for entry in &run.entries {
         if let Outcome::Failed { reason } = &entry.record.outcome {
             let text = format!("{}: {reason}", entry.short);
-            let (tag, cure) = ("FAILED", String::new());
-            section.add(Note { tone: Tone::Bad, tag, text, cure });
+            section.add(Note::bad("FAILED", text, ""));
         }
     }
     (!section.blocks.is_empty()).then_some(section)
@@ -142,8 +141,7 @@ pub(crate) fn warnings(run: &Run) -> Option<Section> {
             count => format!("{count} cases"),
         };
         let text = format!("{warning} ({whose})");
-        let (tag, cure) = ("warning", String::new());
-        section.add(Note { tone: Tone::Warn, tag, text, cure });
+        section.add(Note::warn("warning", text, ""));
     }
     (!section.blocks.is_empty()).then_some(section)
 }

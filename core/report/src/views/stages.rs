@@ -9,7 +9,7 @@
 use pagelab_record::{Case, Measured, units::place, vocabulary::counter};
 
 use crate::{
-    Cell, Column, Entry, Headline, Numbers, Quantity, Run, Section, Table, Tone, Unit, all_rows,
+    At, Cell, Column, Entry, Grid, Headline, Numbers, Quantity, Run, Section, Tone, Unit, all_rows,
     columns, elapsed, headline, parameter,
 };
 
@@ -64,21 +64,32 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.any(WORKLOAD)?;
     let shown = columns(&mine, &["kind"]);
-    let mut columns = Column::each(&shown);
-    columns.extend([
-        Column::words("stage"),
-        Column::words("ends at").explains(),
-        Column::number("p50"),
-        Column::number("share"),
-        Column::words("of the traced fault").rank(3),
-        Column::number("p99").rank(4),
-        Column::number("without events, about").rank(2),
-        Column::number("proc×rep").rank(5),
-        Column::words("witness"),
-    ]);
-    let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
-    let mut section = Section::new("stages", "Stages of a fault");
-    section.add(Table::of(columns, rows));
+    let of = |row: &Row<'_>, statistic| row.entry.numbers.get(row.at, statistic);
+    let is_stage = |row: &Row<'_>| row.stage.is_some();
+    let table = Grid::<Row<'_>>::new()
+        .case(&shown, |row| row.entry)
+        .words("stage", 0, |row| row.name)
+        .with(Column::words("ends at").explains(), |row| {
+            row.stage.as_ref().map_or_else(Cell::default, |(end, _)| Cell::from(*end).quiet())
+        })
+        .number("p50", 0, move |row| {
+            let tone = if row.at.arm == UNTRACED { Tone::Strong } else { Tone::Plain };
+            Cell { tone, ..Cell::spread(of(row, "p50")) }
+        })
+        .number("share", 0, move |row| Cell::of(of(row, "share")).only_if(is_stage(row)))
+        .words("of the traced fault", 3, |row| {
+            row.stage.as_ref().map_or_else(Cell::default, |(_, bar)| bar.as_str().into())
+        })
+        .number("p99", 4, move |row| of(row, "p99"))
+        .number("without events, about", 2, move |row| {
+            Cell::of(of(row, "estimate_untraced")).only_if(is_stage(row))
+        })
+        .number("proc×rep", 5, move |row| row.entry.counts(row.at).only_if(!is_stage(row)))
+        .words("witness", 0, move |row| {
+            row.entry.proof().only_if(row.at.arm == TRACED && !is_stage(row))
+        })
+        .told(mine.iter().flat_map(|entry| rows(entry)));
+    let mut section = Section::new("stages", "Stages of a fault").with(table);
     section.add(format!(
         "{}Stages are those of a fault whose events are open; each contains what its \
          events cost. Without events: what is left when the measured cost of the events is taken \
@@ -124,50 +135,38 @@ fn costs(entry: &Entry) -> Option<String> {
     ))
 }
 
-fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
-    let of = |arm, series, statistic| entry.numbers.get(elapsed(arm, series), statistic);
+/// A stage, with where it ends and its part as a bar; or a fault from end to end.
+struct Row<'e> {
+    entry: &'e Entry,
+    at: At<'static>,
+    name: &'static str,
+    stage: Option<(&'static str, String)>,
+}
+
+fn rows(entry: &Entry) -> Vec<Row<'_>> {
+    let of = |at, statistic| entry.numbers.get(at, statistic);
     let mut rows = Vec::new();
     let mut before = 0.0;
-    for (stage, end) in STAGES {
-        let Some(median) = of(TRACED, stage, "p50") else { continue };
-        let share = of(TRACED, stage, "share");
-        let part = share.map_or(0.0, |share| share.value);
-        let mut row = head(entry, shown);
-        row.extend([stage.into(), Cell::toned(end, Tone::Quiet)]);
-        row.extend([Cell::spread(Some(median)), Cell::of(share), bar(before, part).into()]);
-        row.extend([
-            Cell::of(of(TRACED, stage, "p99")),
-            Cell::of(of(TRACED, stage, "estimate_untraced")),
-        ]);
-        row.extend([Cell::default(), Cell::default()]);
-        rows.push(row);
-        before += part;
+    for (name, end) in STAGES {
+        let at = elapsed(TRACED, name);
+        if of(at, "p50").is_some() {
+            let part = of(at, "share").map_or(0.0, |share| share.value);
+            rows.push(Row { entry, at, name, stage: Some((end, bar(before, part))) });
+            before += part;
+        }
     }
-    for (name, arm) in [
+    let wholes = [
         ("end-to-end, traced", TRACED),
         ("end-to-end, one event", ONE),
         ("end-to-end, untraced", UNTRACED),
         ("present page (control)", CONTROL),
-    ] {
-        let is_first = arm == TRACED;
-        let tone = if arm == UNTRACED { Tone::Strong } else { Tone::Plain };
-        let mut row = head(entry, shown);
-        row.extend([name.into(), Cell::default()]);
-        row.push(Cell { tone, ..Cell::spread(of(arm, WHOLE, "p50")) });
-        row.extend([Cell::default(), Cell::default()]);
-        row.extend([Cell::of(of(arm, WHOLE, "p99")), Cell::default()]);
-        row.push(entry.counts(elapsed(arm, WHOLE)));
-        row.push(if is_first { entry.proof() } else { Cell::default() });
-        rows.push(row);
-    }
+    ];
+    let whole = |(name, arm)| Row { entry, at: elapsed(arm, WHOLE), name, stage: None };
+    rows.extend(wholes.map(whole));
     rows
 }
 
 /// A part of a whole fault that begins after `before`, as a bar in its place.
-fn head(entry: &Entry, shown: &[String]) -> Vec<Cell> {
-    shown.iter().map(|name| entry.parameter_cell(name)).collect()
-}
-
 fn bar(before: f64, part: f64) -> String {
     let cell = |share: f64| place((share.clamp(0.0, 1.0) * BAR as f64).round());
     let (from, to) = (cell(before), cell(before + part));

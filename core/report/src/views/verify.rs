@@ -10,8 +10,8 @@ use pagelab_record::{
 };
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Note, Run, Section, Tone, all_rows, columns,
-    group_thousands, numbers::total,
+    Cell, Entry, Grid, Headline, Note, Run, Section, Tone, all_rows, columns, group_thousands,
+    numbers::total,
 };
 
 /// The workload that this file reads.
@@ -41,10 +41,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("verify", "Memories verified").with(table).with(said);
     for entry in mine {
         let warnings = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
-        section.all(warnings.map(|warning| {
-            let (tag, text, cure) = ("verify", warning.clone(), String::new());
-            Block::Note(Note { tone: Tone::Warn, tag, text, cure })
-        }));
+        section.all(warnings.map(|warning| Note::warn("verify", warning.clone(), "")));
         section.all(entry.notes());
     }
     Some(section)

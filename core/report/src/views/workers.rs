@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagelab_record::{Case, Measured, Series};
+use pagelab_record::{Case, Series};
 
 use crate::{
-    Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Time, Unit, clock_of, columns,
-    elapsed,
+    Cell, Entry, Grid, Quantity, Run, Section, Time, Unit, columns, elapsed,
     limits::{is_over, over_cell, over_note},
     parameter, parameters, ratio,
     views::throughput::{ARM, WORKLOAD},
@@ -23,25 +22,17 @@ const WORKERS: [&str; 4] = ["threads", "processes", "vmas", "size"];
 pub(crate) use pagelab_record::vocabulary::arm::ALONE;
 use pagelab_record::vocabulary::{arm::IDLE, arm::PRESENT, series::BESIDE};
 
-/// How the workers of a case are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
-    Threads,
-    ThreadsApart,
-    Processes,
+pagelab_record::named! {
+    /// How the workers of a case are made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Way {
+        Threads = "threads",
+        ThreadsApart = "threads, a VMA each",
+        Processes = "processes",
+    }
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::Threads, Self::ThreadsApart, Self::Processes];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::ThreadsApart => "threads, a VMA each",
-            Self::Processes => "processes",
-        }
-    }
-
     fn of(entry: &Entry) -> (u32, Vec<Self>) {
         let count = |name| entry.value(name).parse::<u32>().unwrap_or(1);
         let (threads, processes) = (count("threads"), count("processes"));
@@ -56,6 +47,19 @@ impl Way {
 
 /// Rates of otherwise equal cases, by number of workers and how they are made.
 type Rates = BTreeMap<(u32, Way), Quantity>;
+
+/// So many workers of otherwise equal cases.
+struct Row<'g> {
+    label: &'g str,
+    workers: u32,
+    rates: &'g Rates,
+}
+
+impl Row<'_> {
+    fn rate(&self, way: Way) -> Option<Quantity> {
+        self.rates.get(&(self.workers, way)).copied()
+    }
+}
 
 /// The table of several workers, where otherwise equal cases differ in them.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -75,46 +79,43 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         .values()
         .flat_map(|rates| rates.keys().filter(|(workers, _)| *workers > 1).map(|(_, way)| *way))
         .collect();
-    let mut columns = vec![Column::words("cases"), Column::number("workers")];
-    for way in &ways {
-        columns.push(Column::number(way.name()));
-        columns.push(Column::number("efficiency"));
+    let efficiency = |row: &Row<'_>, way| {
+        let one = row.rates.get(&(1, way))?.times(f64::from(row.workers), Unit::PerSecond);
+        row.rate(way).filter(|_| row.workers > 1)?.over(one, Unit::Share)
+    };
+    let mut grid =
+        Grid::<Row<'_>>::new()
+            .words("cases", 0, |row| row.label)
+            .number("workers", 0, |row| row.workers.to_string());
+    for way in ways.iter().copied() {
+        grid = grid.number(way.name(), 0, move |row| row.rate(way)).number(
+            "efficiency",
+            0,
+            move |row| match efficiency(row, way) {
+                Some(share) if is_over(share) => over_cell(),
+                share => Cell::spread(share).strong(),
+            },
+        );
     }
     let both = ways.contains(&Way::Threads) && ways.contains(&Way::Processes);
-    if both {
-        columns.push(Column::number("threads over processes"));
-    }
-    let mut table = Table { columns, rows: Vec::new() };
-    let mut over = Vec::new();
+    let grid = grid.only_if(both, |grid| {
+        grid.number("threads over processes", 0, |row| {
+            let of = |way| row.rate(way).filter(|_| row.workers > 1);
+            let ratio = of(Way::Threads).zip(of(Way::Processes));
+            Cell::spread(ratio.and_then(|(threads, other)| threads.over(other, Unit::Ratio)))
+        })
+    });
+    let mut rows = Vec::new();
     for (label, rates) in labels.iter().zip(groups.values()) {
         let counts: BTreeSet<u32> = rates.keys().map(|(workers, _)| *workers).collect();
-        for workers in counts {
-            let mut row = vec![Cell::from(label.as_str()), Cell::from(workers.to_string())];
-            for way in &ways {
-                let rate = rates.get(&(workers, *way)).copied();
-                let efficiency = rate.filter(|_| workers > 1).and_then(|rate| {
-                    let one = rates.get(&(1, *way))?.times(f64::from(workers), Unit::PerSecond);
-                    rate.over(one, Unit::Share)
-                });
-                row.push(Cell::of(rate));
-                row.push(match efficiency.filter(|share| is_over(*share)) {
-                    Some(share) => {
-                        over.push((format!("{label}, {workers} {}", way.name()), share));
-                        over_cell()
-                    }
-                    None => Cell::spread(efficiency).strong(),
-                });
-            }
-            if both {
-                let of = |way| rates.get(&(workers, way)).copied().filter(|_| workers > 1);
-                let ratio = of(Way::Threads)
-                    .zip(of(Way::Processes))
-                    .and_then(|(threads, processes)| threads.over(processes, Unit::Ratio));
-                row.push(Cell::spread(ratio));
-            }
-            table.rows.push(row);
-        }
+        rows.extend(counts.into_iter().map(|workers| Row { label, workers, rates }));
     }
+    let over = rows.iter().flat_map(|row| ways.iter().map(move |way| (row, *way)));
+    let over = over.filter_map(|(row, way)| {
+        let share = efficiency(row, way).filter(|share| is_over(*share))?;
+        Some((format!("{}, {} {}", row.label, row.workers, way.name()), share))
+    });
+    let over: Vec<(String, Quantity)> = over.collect();
     let text =
         "Faults a second of all workers together. Efficiency: that rate over as many times the \
          rate of one worker. Threads share an address space; where each has a VMA of its own, they \
@@ -122,15 +123,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
             .to_owned();
     let why = "one worker alone was slower than one of several, so its rate is no measure";
     let note = over_note(&over, why, "measure again on a quiet machine, with more --forks");
-    let mut section = Section::new("workers", "Threads and processes").with(table);
+    let mut section = Section::new("workers", "Threads and processes").with(grid.table(rows));
     section.all(note);
     Some(section.with(text))
-}
-
-/// One arm over another, process by process.
-fn over(measured: &Measured, series: &str, arms: [&str; 2]) -> Option<Quantity> {
-    let clock = clock_of(&measured.series, series, arms[0], Time::Elapsed)?;
-    ratio::of_arms(&measured.series, series, clock, arms)
 }
 
 /// Nanoseconds of one call or touch of an arm.
@@ -146,8 +141,8 @@ pub(crate) fn beside_section(run: &Run) -> Option<Section> {
     mine.first()?;
     let shown = columns(&mine, &["kind", "page", "beside"]);
     let ratio = |entry: &Entry, series, arms| {
-        let of = entry.measured().and_then(|measured| over(measured, series, arms));
-        Cell::spread(of).strong()
+        let all = entry.measured().map_or(&[][..], |measured| &measured.series);
+        Cell::spread(ratio::of_times(all, series, Time::Elapsed, arms)).strong()
     };
     let table = Grid::<&Entry>::new()
         .case(&shown, |entry| entry)

@@ -6,7 +6,9 @@ use pagelab_record::{
     Case, Claim, Clock, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
     latency, vocabulary::Check,
 };
-use pagelab_report::{Asked, Comparison, Outcome as Came, Side, Statistic, Style, Threshold};
+use pagelab_report::{
+    Asked, Comparison, Forms, Outcome as Came, Side, Statistic, Style, Threshold,
+};
 use serde_json::{Value, json};
 
 const PLAIN: Style = Style { color: false, width: 120 };

@@ -1,7 +1,7 @@
 //! The curve of a share of slow memory in a report.
 
 use pagelab_record::{Clock, Measured, Nature, Outcome, Record, vocabulary::Check};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
 use crate::golden::{case, claim, journal, measured, values};

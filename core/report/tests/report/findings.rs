@@ -6,7 +6,7 @@ use pagelab_record::{
     Case, Clock, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
     verdict::Ratio, vocabulary::Check,
 };
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use pagelab_record::{Nature, Outcome, Record, journal::Damage, units};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::{Value, json};
 
 use crate::{golden, golden_memory};

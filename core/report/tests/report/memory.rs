@@ -1,7 +1,7 @@
 //! Emulated memory in a report: numbers, answers that follow the records, and records of any shape.
 
 use pagelab_record::{Case, Clock, Data, Measured, Outcome, Record, Series, Table, Unit};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use proptest::prelude::*;
 use serde_json::Value;
 

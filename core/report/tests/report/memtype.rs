@@ -1,7 +1,7 @@
 //! Memory types in a report: memcachetest's tables and sentences over records of known numbers.
 
 use pagelab_record::{Data, Outcome, Record, RunHeader, Unit, schema};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use proptest::prelude::*;
 use serde_json::Value;
 

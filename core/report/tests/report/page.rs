@@ -1,7 +1,7 @@
 //! The page as text: what must hold of it without a browser.
 
 use pagelab_record::Outcome;
-use pagelab_report::Report;
+use pagelab_report::{Forms, Report};
 
 use crate::golden;
 

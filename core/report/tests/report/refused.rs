@@ -1,7 +1,7 @@
 //! Numbers that are no results: a fixed cost that no line gives, and more than all of a limit.
 
 use pagelab_record::{Data, Outcome, Record, RunHeader};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
 use crate::golden;

@@ -1,7 +1,7 @@
 //! The stages of a fault, the other tools' loops and the stalls in a report.
 
 use pagelab_record::{Clock, Data, Measured, Outcome, Record, vocabulary::Check};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
 use crate::golden::{case, claim, counters, histogram, journal, measured, values};

@@ -1,7 +1,7 @@
 //! Chains of loads in a report: knees of translation, knees of data, and what is not said.
 
 use pagelab_record::RunHeader;
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 
 use crate::{
     golden,

@@ -1,7 +1,7 @@
 //! Resolvers in a report: every row beside the plain write fault of its run.
 
 use pagelab_record::{Clock, Measured, Outcome, Record, RunHeader, vocabulary::Check};
-use pagelab_report::{Report, Style};
+use pagelab_report::{Forms, Report, Style};
 
 use crate::golden;
 

@@ -76,6 +76,15 @@ pub enum KnobError {
 }
 
 impl KnobError {
+    /// The kernel's answer to a value that was written.
+    pub(super) fn rejected(path: &Path, value: &str) -> impl FnOnce(io::Error) -> Self {
+        let (path, value) = (path.to_owned(), value.to_owned());
+        move |source| match Self::of("write", &path)(source) {
+            Self::System(SysError { source, .. }) => Self::Rejected { path, value, source },
+            denied => denied,
+        }
+    }
+
     /// An error of `call` on `path`; a missing permission is a variant of its own.
     pub(super) fn of(call: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

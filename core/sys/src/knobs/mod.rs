@@ -153,16 +153,7 @@ impl Knobs {
         let guard = KnobGuard { making };
         let Some(id) = id else { return Ok(guard) };
         if old != value {
-            value::write(&path, value).map_err(|source| {
-                match KnobError::of("write", &path)(source) {
-                    KnobError::System(error) => KnobError::Rejected {
-                        path: path.clone(),
-                        value: value.to_owned(),
-                        source: error.source,
-                    },
-                    denied => denied,
-                }
-            })?;
+            value::write(&path, value).map_err(KnobError::rejected(&path, value))?;
         }
         let obtained = value::read(&path).map_err(KnobError::of("read", &path))?;
         self.state().journal.settle(id, &obtained)?;

@@ -130,11 +130,7 @@ pub(super) fn make<'k>(
 
 fn set(tree: &Tree, file: &str, value: &str) -> Result<(), KnobError> {
     let path = tree.path(file);
-    let value = value.to_owned();
-    write(&path, &value).map_err(|source| match KnobError::of("write", &path)(source) {
-        KnobError::System(error) => KnobError::Rejected { path, value, source: error.source },
-        denied => denied,
-    })
+    write(&path, value).map_err(KnobError::rejected(&path, value))
 }
 
 /// Removes what there is of the one whose frames end there.

@@ -9,7 +9,6 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
@@ -84,10 +83,7 @@ impl Device<'_> {
 
     fn set(&self, file: &str, value: &str) -> Result<(), KnobError> {
         let path = self.path(file);
-        write(&path, value).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => KnobError::Denied { path },
-            _ => KnobError::Rejected { path, value: value.to_owned(), source },
-        })
+        write(&path, value).map_err(KnobError::rejected(&path, value))
     }
 }
 

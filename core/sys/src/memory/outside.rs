@@ -15,12 +15,12 @@ use std::{
 };
 
 use linux_raw_sys::general::MADV_COLLAPSE;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::{
     checked,
     machine::rights::may_advise_others,
     memory::pagemap::{PRESENT, Pagemap},
+    process::tree::descriptor,
 };
 
 /// A process whose memory may be advised.
@@ -34,10 +34,7 @@ impl Outside {
     /// # Errors
     /// When there is no such process, or the kernel has no such descriptors (before 5.3).
     pub fn of(pid: u32) -> io::Result<Self> {
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let pid = number.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
-        let process = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Self { process, pagemap: Pagemap::of(pid.as_raw_nonzero())? })
+        Ok(Self { process: descriptor(pid)?, pagemap: Pagemap::of(pid)? })
     }
 
     /// The aligned blocks of a range of addresses of which at least so many base pages are present.

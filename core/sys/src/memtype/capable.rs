@@ -5,23 +5,22 @@
 
 use crate::arch;
 
-/// Bytes that one load or store moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Width {
-    /// A general register.
-    Bytes8,
-    /// An SSE register.
-    Bytes16,
-    /// An AVX register.
-    Bytes32,
-    /// An AVX-512 register, a whole cache line.
-    Bytes64,
+listed! {
+    /// Bytes that one load or store moves, ascending.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Width {
+        /// A general register.
+        Bytes8,
+        /// An SSE register.
+        Bytes16,
+        /// An AVX register.
+        Bytes32,
+        /// An AVX-512 register, a whole cache line.
+        Bytes64,
+    }
 }
 
 impl Width {
-    /// All widths, ascending.
-    pub const ALL: [Self; 4] = [Self::Bytes8, Self::Bytes16, Self::Bytes32, Self::Bytes64];
-
     /// How many bytes.
     pub fn bytes(self) -> u64 {
         8 << self as u32

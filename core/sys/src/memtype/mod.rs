@@ -35,69 +35,51 @@ pub use spec::{
 };
 pub use state::ModuleState;
 
-/// A memory type, as the processor manual names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum MemoryType {
-    /// Write-back.
-    Wb = uapi::WB,
-    /// Uncached minus: uncached, unless an MTRR says write-combining. What drivers call `uc`.
-    UcMinus = uapi::UC_MINUS,
-    /// Write-combining.
-    Wc = uapi::WC,
-    /// Write-through.
-    Wt = uapi::WT,
-    /// Strong uncached; the module answers it and never gives it.
-    Uc = uapi::UC,
-    /// Write-protected; the module answers it and never gives it.
-    Wp = uapi::WP,
+listed! {
+    /// A memory type, as the processor manual names it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u32)]
+    pub enum MemoryType {
+        /// Write-back.
+        Wb = uapi::WB => "WB",
+        /// Uncached minus: uncached, unless an MTRR says write-combining. What drivers call `uc`.
+        UcMinus = uapi::UC_MINUS => "UC-",
+        /// Write-combining.
+        Wc = uapi::WC => "WC",
+        /// Write-through.
+        Wt = uapi::WT => "WT",
+        /// Strong uncached; the module answers it and never gives it.
+        Uc = uapi::UC => "UC",
+        /// Write-protected; the module answers it and never gives it.
+        Wp = uapi::WP => "WP",
+    }
 }
 
 impl MemoryType {
-    /// The manual's abbreviation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Wb => "WB",
-            Self::UcMinus => "UC-",
-            Self::Wc => "WC",
-            Self::Wt => "WT",
-            Self::Uc => "UC",
-            Self::Wp => "WP",
-        }
-    }
-
     fn code(self) -> u32 {
         self as u32
     }
 
     fn of_code(code: u32) -> Option<Self> {
-        let all = [Self::Wb, Self::UcMinus, Self::Wc, Self::Wt, Self::Uc, Self::Wp];
-        all.into_iter().find(|memtype| memtype.code() == code)
+        Self::ALL.into_iter().find(|memtype| memtype.code() == code)
     }
 }
 
-/// Where the frames of module memory come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Frames {
-    /// Single leaves, wherever they are free.
-    Scattered = uapi::SCATTERED,
-    /// One physically contiguous run.
-    Contiguous = uapi::CONTIGUOUS,
-    /// The region that the module was given at load time.
-    Reserved = uapi::RESERVED,
+listed! {
+    /// Where the frames of module memory come from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[repr(u32)]
+    pub enum Frames {
+        /// Single leaves, wherever they are free.
+        Scattered = uapi::SCATTERED => "scattered",
+        /// One physically contiguous run.
+        Contiguous = uapi::CONTIGUOUS => "contiguous",
+        /// The region that the module was given at load time.
+        Reserved = uapi::RESERVED => "reserved",
+    }
 }
 
 impl Frames {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scattered => "scattered",
-            Self::Contiguous => "contiguous",
-            Self::Reserved => "reserved",
-        }
-    }
-
     fn code(self) -> u32 {
         self as u32
     }

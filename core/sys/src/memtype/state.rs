@@ -51,24 +51,16 @@ pub enum ModuleState {
     NoModules,
 }
 
-/// Who insists on signatures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Enforcer {
-    /// Kernel lockdown, which Secure Boot switched on.
-    SecureBoot,
-    /// Kernel lockdown, switched on by hand.
-    Lockdown,
-    /// `module.sig_enforce`.
-    Parameter,
-}
-
-impl Enforcer {
-    fn name(self) -> &'static str {
-        match self {
-            Self::SecureBoot => "Secure Boot",
-            Self::Lockdown => "kernel lockdown",
-            Self::Parameter => "module.sig_enforce",
-        }
+listed! {
+    /// Who insists on signatures.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Enforcer {
+        /// Kernel lockdown, which Secure Boot switched on.
+        SecureBoot => "Secure Boot",
+        /// Kernel lockdown, switched on by hand.
+        Lockdown => "kernel lockdown",
+        /// `module.sig_enforce`.
+        Parameter => "module.sig_enforce",
     }
 }
 

@@ -198,8 +198,7 @@ static INTERRUPTED: AtomicU32 = AtomicU32::new(0);
 
 /// Asks a process to end, as Ctrl-C does; one that has ended is not asked.
 pub fn interrupt(pid: u32) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    if let Some(pid) = pid {
+    if let Some(pid) = super::tree::number(pid) {
         let _ = rustix::process::kill_process(pid, Signal::INT);
     }
 }

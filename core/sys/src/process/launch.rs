@@ -274,9 +274,7 @@ impl Other {
     /// # Errors
     /// When there is no such process.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let pid = number.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
-        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+        super::tree::descriptor(pid).map(Self)
     }
 
     /// Waits so long for its end; whether it has ended.

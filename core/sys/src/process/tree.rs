@@ -4,9 +4,15 @@
 //! none of them: a process whose parent has ended becomes our child, so all that is below us by
 //! `/proc/PID/task/TID/children` (`CONFIG_PROC_CHILDREN`) is ours, and nothing else is.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, io, os::fd::OwnedFd, time::Duration};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, waitpid};
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, set_child_subreaper,
+        waitpid,
+    },
+};
 
 use crate::{
     machine::proc::{self, Stat},
@@ -126,8 +132,18 @@ fn reap(but: &[u32]) {
     }
 }
 
-fn number(pid: u32) -> Option<Pid> {
+/// The number of a process, where it may be one.
+pub(crate) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// A descriptor of a process.
+///
+/// # Errors
+/// `ESRCH` where there is no such process, `ENOSYS` before Linux 5.3.
+pub(crate) fn descriptor(pid: u32) -> io::Result<OwnedFd> {
+    let pid = number(pid).ok_or(Errno::SRCH)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 #[cfg(test)]
@@ -145,7 +161,7 @@ mod tests {
         let mut shell = command.spawn().unwrap();
         let mut byte = [0];
         let mut said = shell.stdout.take().unwrap();
-        std::io::Read::read_exact(&mut said, &mut byte).unwrap();
+        io::Read::read_exact(&mut said, &mut byte).unwrap();
         assert_eq!(below(shell.id()).len(), 1);
         let others: Vec<u32> = below_us();
         assert!(others.contains(&shell.id()));

@@ -218,7 +218,7 @@ fn speak(fd: &OwnedFd, features: u64) -> Result<u64, SysError> {
 }
 
 /// One request with its struct.
-fn call<T>(fd: &OwnedFd, request: u64, argument: &mut T) -> io::Result<()> {
+pub(super) fn call<T>(fd: &OwnedFd, request: u64, argument: &mut T) -> io::Result<()> {
     // SAFETY: the request names the size of `T` (rule 1), which outlives the call.
     let result = unsafe {
         // Not libc::ioctl: glibc and musl disagree about the type of a request.

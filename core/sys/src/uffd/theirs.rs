@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "userfaultfd is spoken to by ioctl")]
 //! Another process's descriptor of faults, which it has opened for whoever watches it.
 //!
 //! The one idea: a descriptor stands for the memory of the process that opened it, whoever holds
@@ -6,20 +5,15 @@
 //! registers whatever the process maps, allocators' own maps included, and keeps it registered
 //! when the process closes the first.
 //!
-//! Rules: (1) a request carries the size of its struct, which outlives the call; (2) the memory is
-//! the other process's: nothing of ours is reached.
+//! The memory is the other process's: nothing of ours is reached.
 
-use std::{
-    io,
-    ops::Range,
-    os::fd::{AsRawFd, OwnedFd},
-};
+use std::{io, ops::Range, os::fd::OwnedFd};
 
 use linux_raw_sys::general as uapi;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-use super::descriptor::REGISTER;
-use crate::checked;
+use super::descriptor::{REGISTER, call};
+use crate::process::tree::descriptor;
 
 /// The copy of a descriptor that speaks the API already.
 #[derive(Debug)]
@@ -32,10 +26,7 @@ impl Theirs {
     /// `ESRCH` without such a process, `EBADF` where it has closed it, `EPERM` without the right to
     /// trace it.
     pub fn of(pid: u32, number: i32) -> io::Result<Self> {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
-        let process = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Self(pidfd_getfd(process, number, PidfdGetfdFlags::empty())?))
+        Ok(Self(pidfd_getfd(descriptor(pid)?, number, PidfdGetfdFlags::empty())?))
     }
 
     /// Registers a range of whole mappings for write protection; one that is registered stays so.
@@ -49,9 +40,6 @@ impl Theirs {
             mode: u64::from(uapi::UFFDIO_REGISTER_MODE_WP),
             ioctls: 0,
         };
-        let fd = self.0.as_raw_fd();
-        // SAFETY: rules 1 and 2.
-        let done = unsafe { libc::syscall(libc::SYS_ioctl, fd, REGISTER, &raw mut argument) };
-        checked(done).map(drop)
+        call(&self.0, REGISTER, &mut argument)
     }
 }

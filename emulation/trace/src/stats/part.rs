@@ -69,7 +69,7 @@ impl Collector {
             lengths: runs.lengths.by_power().to_vec(),
             last_run,
             last_page: runs.last_page(),
-            distances: runs.all.distances().by_power().to_vec(),
+            distances: runs.all.distances.by_power().to_vec(),
             misses: reuse.caches.iter().map(|cache| cache.misses).collect(),
             pages: runs.in_order().map(seen).collect(),
             stacks: trackers.map(super::stack::Trackers::into_tracked).unwrap_or_default(),

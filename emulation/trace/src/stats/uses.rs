@@ -11,7 +11,7 @@ pub(super) const BATCH: usize = 2048;
 /// Uses of pages, but for those that follow a use of the same page inside a run.
 #[derive(Debug)]
 pub(super) struct Uses {
-    distances: Values,
+    pub(super) distances: Values,
     caches: Caches,
     /// What is kept of uses until they are counted: distances, and pages.
     distances_kept: [u8; BATCH],
@@ -70,11 +70,6 @@ impl Uses {
         }
         self.last = Some(last);
         others
-    }
-
-    /// The distances that were counted.
-    pub(super) const fn distances(&self) -> &Values {
-        &self.distances
     }
 
     /// How many uses are kept.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use pagelab_record::journal;
-use pagelab_report::Hosts;
+use pagelab_report::{Forms, Hosts};
 
 use super::{Compare, exit_of, keys_of, known_facts, parts, refuse_twice};
 use crate::{
@@ -43,14 +43,7 @@ impl Compare {
         known_facts(&self.allow, facts)?;
         let names: Vec<String> = runs.iter().map(|run| run.display().to_string()).collect();
         let fleet = hosts.fleet(&names.join(", "))?;
-        let drawn = match self.format.as_str() {
-            "markdown" => fleet.markdown(),
-            "json" => fleet.json(),
-            "csv" => fleet.csv(),
-            "html" => fleet.html(),
-            _ => fleet.terminal(output::style()),
-        };
-        output::put(out, &drawn)?;
+        output::put(out, &fleet.form(&self.format, output::style()))?;
         Ok(exit_of(fleet.outcome(&self.fail_on)))
     }
 }

@@ -19,7 +19,7 @@ use pagelab_record::{
     Ab, Arm, Record,
     ab::{Change, EQUAL},
 };
-use pagelab_report::{Asked, Comparison, Side, TwicePair};
+use pagelab_report::{Asked, Comparison, Forms, Side, TwicePair};
 use pagelab_sys::time::monotonic_raw_ns;
 
 use super::{

@@ -7,6 +7,7 @@
 //! each node takes that waits for the one before it, alone and with more threads that do the same,
 //! and how many bytes that brings: latency and bandwidth of a node under load.
 
+use pagelab_report::Forms;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command};

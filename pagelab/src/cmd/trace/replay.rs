@@ -2,6 +2,7 @@
 
 use clap::{ArgMatches, Command};
 use pagelab_record::{Clock, Measured, Record, stats::Samples};
+use pagelab_report::Forms;
 use pagelab_workloads::emu::{Arm, replay::REPLAY};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use pagelab_bench::inputs::Stopped;
 use pagelab_record::{Outcome, Record};
-use pagelab_report::visible;
+use pagelab_report::{Forms, visible};
 use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use serde_json::{Value, json};
 

@@ -1,9 +1,10 @@
 //! A fleet for programs: JSON, and CSV with a line for each host in each cell.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 
 use super::{Cell, Fleet, rule::quantile};
-use crate::{json::quoted, visible::visible};
 
 /// Which quantiles over the hosts are told.
 const QUANTILES: [(&str, f64); 7] = [
@@ -15,11 +16,6 @@ const QUANTILES: [(&str, f64); 7] = [
     ("p95", 0.95),
     ("max", 1.0),
 ];
-
-/// Everything, as one JSON document.
-pub(super) fn json(fleet: &Fleet) -> String {
-    visible(&format!("{:#}\n", value(fleet)))
-}
 
 /// `{"schema", "hosts", "delta", "groups", "cells", "outliers", "left_out"}`; a group is its place.
 pub(super) fn value(fleet: &Fleet) -> Value {
@@ -93,22 +89,19 @@ pub(super) fn value(fleet: &Fleet) -> Value {
     })
 }
 
-/// One line for each host in each cell, tidy.
-pub(super) fn csv(fleet: &Fleet) -> String {
-    let mut text = "group,host,workload,case,metric,value,unit,ratio,score,outlier\n".to_owned();
+/// A row for each host in each cell, tidy.
+pub(super) fn rows(fleet: &Fleet) -> Vec<Vec<String>> {
+    let names = "group,host,workload,case,metric,value,unit,ratio,score,outlier";
+    let mut rows = vec![names.split(',').map(str::to_owned).collect()];
     for cell in &fleet.cells {
-        let (workload, case) = &fleet.cases[cell.case];
-        let [workload, case, metric] =
-            [workload, &case.to_string(), &cell.metric].map(|field| quoted(field));
-        for value in &cell.values {
-            let (group, host) = (cell.group + 1, quoted(&fleet.names[value.host]));
-            let (unit, is_outlier) = (cell.unit.name(), value.is_outlier);
-            let super::Value { number, ratio, score, .. } = value;
-            text += &format!(
-                "{group},{host},{workload},{case},{metric},{number},{unit},{ratio},{score},\
-                 {is_outlier}\n"
-            );
+        let ((workload, case), metric) = (&fleet.cases[cell.case], &cell.metric);
+        let (group, unit) = (cell.group + 1, cell.unit.name());
+        for super::Value { host, number, ratio, score, is_outlier } in &cell.values {
+            let host = &fleet.names[*host];
+            let fields: [&dyn Display; 10] =
+                [&group, host, workload, case, metric, number, &unit, ratio, score, is_outlier];
+            rows.push(fields.map(ToString::to_string).to_vec());
         }
     }
-    visible(&text)
+    rows
 }

@@ -32,10 +32,10 @@ use super::{Asked, Outcome, Threshold, judged::delta_of, sections::machine};
 use crate::{
     document::Document,
     entry::Standing,
-    html, markdown, metric,
-    metric::Statistic,
+    forms::Forms,
+    html,
+    metric::{self, Statistic},
     quantity::Unit,
-    terminal::{self, Style},
 };
 
 /// Hosts as their records are read.
@@ -316,36 +316,27 @@ impl Fleet {
             self.groups.iter().flat_map(|group| group.hosts.iter().copied()).collect();
         all.into_iter().filter(|host| !with_others(host)).collect()
     }
+}
 
-    /// For a terminal.
-    pub fn terminal(&self, style: Style) -> String {
-        terminal::render(&self.document(), style)
-    }
-
-    /// Tables for a pull request.
-    pub fn markdown(&self) -> String {
-        markdown::render(&self.document())
-    }
-
-    /// Everything, as one JSON document, `pagelab.hosts/1`.
-    pub fn json(&self) -> String {
-        data::json(self)
-    }
-
-    /// One line for each host in each cell, with a heading line.
-    pub fn csv(&self) -> String {
-        data::csv(self)
-    }
-
-    /// One file that opens offline.
-    pub fn html(&self) -> String {
-        let mut document = sections::document(self);
-        drawn::add(self, &mut document);
-        html::page(&document.harmless(), &data::value(self), html::COMPARED)
-    }
+impl Forms for Fleet {
+    const ABOUT: &'static str = html::COMPARED;
 
     fn document(&self) -> Document {
-        sections::document(self).harmless()
+        sections::document(self)
+    }
+
+    fn page(&self) -> Document {
+        let mut document = self.document();
+        drawn::add(self, &mut document);
+        document
+    }
+
+    fn value(&self) -> serde_json::Value {
+        data::value(self)
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        data::rows(self)
     }
 }
 

@@ -92,13 +92,13 @@ fn alerts(fleet: &Fleet) -> Vec<Note> {
             if alone.len() == 1 { "it" } else { "them" },
         );
         let cure = format!("--allow {}", keys.join(","));
-        alerts.push(Note { tone: Tone::Bad, ..Note::warn("NOT COMPARABLE", text, &cure) });
+        alerts.push(Note::bad("NOT COMPARABLE", text, &cure));
     }
     for ((case, standing), left) in &fleet.left {
         if *standing == Standing::Invalid {
             let hosts = named(left.hosts.iter().map(name));
             let text = format!("{} on {hosts}: {}", fleet.shorts[*case], left.why);
-            alerts.push(Note { tone: Tone::Bad, ..Note::warn("INVALID", text, "") });
+            alerts.push(Note::bad("INVALID", text, ""));
         }
     }
     if fleet.groups.iter().all(|group| group.hosts.len() < NUMBERS_MIN) {

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::Views;
+use crate::terminal::Style;
 
 const PLAIN: Style = Style { color: false, width: 200 };
 

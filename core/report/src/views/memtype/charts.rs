@@ -5,12 +5,12 @@
 
 use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, mine, number};
 use crate::{
-    Block, Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue, parameter,
+    Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue, parameter,
     parameters::display_type,
 };
 
 /// Rates of the tests that have names, where this run has some.
-pub(super) fn bandwidth(run: &Run) -> Option<Block> {
+pub(super) fn bandwidth(run: &Run) -> Option<Lanes> {
     let of = |entries: &[Entry], memory_type: &str, test: &str, arm: &str| {
         let mine = mine(entries, BANDWIDTH);
         let mut rates = mine.iter().filter_map(|entry| {
@@ -40,11 +40,11 @@ pub(super) fn bandwidth(run: &Run) -> Option<Block> {
     let title = "Rates by test and memory type";
     let caption = "To the end that the test names, on a logarithmic scale; whiskers are intervals. \
                    Hollow: published, of another machine.";
-    Lanes::dots([title, caption], keys.collect(), rows).shown().map(Block::Lanes)
+    Lanes::dots([title, caption], keys.collect(), rows).shown()
 }
 
 /// Medians of operations, by memory type and state.
-pub(super) fn latency(run: &Run) -> Option<Block> {
+pub(super) fn latency(run: &Run) -> Option<Lanes> {
     let mine = mine(&run.entries, LATENCY);
     let mut rows: Vec<Row> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
@@ -73,5 +73,5 @@ pub(super) fn latency(run: &Run) -> Option<Block> {
     }
     let title = "Median of one operation by memory type";
     let caption = "On a logarithmic scale; whiskers reach from the minimum to p99.";
-    Lanes::dots([title, caption], keys, rows).shown().map(Block::Lanes)
+    Lanes::dots([title, caption], keys, rows).shown()
 }

@@ -56,11 +56,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
             over_wb(entry, [arm, OP, "p50"], entries).map(|ratio| format!("{:.2}", ratio.value))
         })
         .number("proc×rep", 9, |(entry, arm, _)| entry.counts(elapsed(arm, OP)))
-        .words(
-            "witness",
-            0,
-            |(entry, _, first)| if *first { entry.proof() } else { Cell::default() },
-        )
+        .words("witness", 0, |(entry, _, first)| entry.proof().only_if(*first))
         .told(rows)
 }
 

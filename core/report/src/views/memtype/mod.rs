@@ -15,9 +15,9 @@ mod order;
 use pagelab_record::{Case, Measured, Series, units};
 
 use crate::{
-    At, Block, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Standing, Time, Tone, Unit,
+    At, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Standing, Time, Tone, Unit,
     cases::test_of,
-    clock_of, distinct, elapsed,
+    distinct, elapsed,
     entry::display_claim,
     group_thousands, grouped,
     limits::{OF_READ, add_share},
@@ -91,9 +91,8 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
         let round = numbers.get(at, "p50").map(|each| each.times(*ops as f64, Unit::Ns));
         numbers.add(at, "round", round);
     }
-    let Some(clock) = clock_of(&measured.series, TEST, ARM, Time::Elapsed) else { return };
     // Rates are compared, so time stands below: more is better.
-    let share = ratio::of_arms(&measured.series, TEST, clock, [TWIN, ARM]);
+    let share = ratio::of_times(&measured.series, TEST, Time::Elapsed, [TWIN, ARM]);
     let share = share.map(|ratio| Quantity { unit: Unit::Share, ..ratio });
     numbers.add(elapsed(ARM, TEST), "share_of_c", share);
 }
@@ -161,7 +160,7 @@ fn over_wb(entry: &Entry, of: [&str; 3], entries: &[&Entry]) -> Option<Quantity>
 
 /// Why numbers are withheld. Claims that fail alike are said once, with the cases that they spoil:
 /// a hypervisor that ignores a memory type spoils all of them.
-fn withheld(entries: &[&Entry]) -> Vec<Block> {
+fn withheld(entries: &[&Entry]) -> Vec<Note> {
     let whose = |entry: &Entry| {
         let test = match entry.record.workload.as_str() {
             BANDWIDTH => test_of(entry.case()),
@@ -173,14 +172,11 @@ fn withheld(entries: &[&Entry]) -> Vec<Block> {
     let told = grouped(invalid.flat_map(|entry| {
         entry.failed_claims().map(move |claim| (display_claim(claim), whose(entry)))
     }));
-    let note = |tone, tag, text| Block::Note(Note { tone, tag, text, cure: String::new() });
-    let mut blocks: Vec<Block> = told
-        .into_iter()
-        .map(|(why, cases)| {
-            let cases = distinct(cases);
-            note(Tone::Bad, "INVALID", format!("{}: {why}; not quoted", cases.join(", ")))
-        })
-        .collect();
+    let note = |(why, cases)| {
+        let text = format!("{}: {why}; not quoted", distinct(cases).join(", "));
+        Note::bad("INVALID", text, "")
+    };
+    let mut notes: Vec<Note> = told.into_iter().map(note).collect();
     let emulated = entries.iter().filter(|entry| entry.standing == Standing::Emulated).count();
     if emulated > 0 {
         let cases = if emulated == 1 { "case".to_owned() } else { format!("{emulated} cases") };
@@ -188,9 +184,9 @@ fn withheld(entries: &[&Entry]) -> Vec<Block> {
             "{cases} of an emulated machine, which has no memory types but in its page tables: \
              times mean nothing and are withheld"
         );
-        blocks.push(note(Tone::Warn, "EMULATED", text));
+        notes.push(Note::warn("EMULATED", text, ""));
     }
-    blocks
+    notes
 }
 
 /// The rate of plain stores by memory type.

@@ -9,11 +9,11 @@ mod profile;
 
 use std::collections::BTreeSet;
 
-use pagelab_record::{Case, Signed, vocabulary::path::counter::USER};
+use pagelab_record::{Signed, vocabulary::path::counter::USER};
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
-    parameter, parameters,
+    Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, distinct,
+    group_thousands, grouped, parameter, parameters,
 };
 
 pub(crate) use self::compared::COUNTING;
@@ -98,39 +98,44 @@ fn profile(entry: &Entry) -> Option<Profile> {
     Profile::of(measured)
 }
 
+/// Those that have a profile.
+fn known<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = (&'r Entry, &'r Profile)> {
+    rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)))
+}
+
 fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
+    let of = |says: fn(&Profile) -> String| move |row: &&Row<'_>| row.1.as_ref().map(says);
     let counted = |what: &'static str| {
         move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(n.signed()))
     };
-    let of = |which: usize| {
-        move |row: &&Row<'_>| {
-            row.1
-                .as_ref()
-                .map(|profile| share(profile.samples()[which].signed(), profile.samples()[0]))
-        }
-    };
     Grid::<&Row<'_>>::new()
         .case(shown, |row| row.0)
-        .words("Linux", 1, |row| row.1.as_ref().map(|profile| profile.kernel.clone()))
-        .number("instructions", 0, |row| {
-            Cell::maybe(row.1.as_ref().map(|profile| count(profile.instructions()))).strong()
+        .words("Linux", 1, of(|profile| profile.kernel.clone()))
+        .number("instructions", 0, move |row| {
+            Cell::maybe(of(|profile| count(profile.instructions()))(row)).strong()
         })
-        .number("mode", 0, of(1))
-        .number("named", 2, of(2))
+        .number("mode", 0, of(|profile| sampled(profile, 1)))
+        .number("named", 2, of(|profile| sampled(profile, 2)))
         .number("loads", 0, counted("loads"))
         .number("stores", 0, counted("stores"))
         .number("locked", 0, counted("locked"))
         .number("bytes", 0, counted("bytes"))
-        .number("data lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, false))))
-        .number("text lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, true))))
+        .number("data lines", 3, of(|profile| count(lines(profile, false))))
+        .number("text lines", 3, of(|profile| count(lines(profile, true))))
         .number("user", 5, counted(USER))
-        .number("interrupted", 4, |row| row.1.as_ref().map(|p| count(p.interrupted().signed())))
-        .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(p.disturbed().signed())))
+        .number("interrupted", 4, of(|profile| count(profile.interrupted().signed())))
+        .number("disturbed", 4, of(|profile| count(profile.disturbed().signed())))
         .words("witness", 0, |row| match (row.1.is_some(), row.0.claims().len()) {
             (true, claims) => Cell::toned(format!("{claims}/{claims}"), Tone::Good),
             (false, _) => row.0.proof(),
         })
         .table(rows)
+}
+
+/// The share of the samples that are of a kind.
+fn sampled(profile: &Profile, which: usize) -> String {
+    let samples = profile.samples();
+    share(samples[which].signed(), samples[0])
 }
 
 /// Distinct lines of the kernel's code, or of its data.
@@ -155,8 +160,7 @@ fn functions_of(rows: &[Row<'_>], shown: &[String]) -> [Block; 2] {
 
 fn listed(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
     let most = if rows.len() > MANY { FUNCTIONS_OF_MANY } else { FUNCTIONS };
-    let told = rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)));
-    let told = told.flat_map(|(entry, profile)| {
+    let told = known(rows).flat_map(|(entry, profile)| {
         let largest = profile.largest().into_iter().take(most);
         largest.map(move |(name, function)| (entry, profile, name, function))
     });
@@ -175,20 +179,8 @@ fn listed(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
 fn side_by_side(rows: &[Row<'_>], shown: &[String]) -> Option<crate::Table> {
     let by = *SIDES.iter().find(|by| shown.iter().any(|name| name == *by))?;
     let others: Vec<String> = shown.iter().filter(|name| *name != by).cloned().collect();
-    let mut groups: Vec<(Case, Vec<(&Entry, &Profile)>)> = Vec::new();
-    let mut sides: Vec<&str> = Vec::new();
-    for (entry, profile) in
-        rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)))
-    {
-        let case = parameters::without(entry.case(), &[by]);
-        match groups.iter_mut().find(|(of, _)| *of == case) {
-            Some((_, group)) => group.push((entry, profile)),
-            None => groups.push((case, vec![(entry, profile)])),
-        }
-        if !sides.contains(&entry.value(by)) {
-            sides.push(entry.value(by));
-        }
-    }
+    let groups = grouped(known(rows).map(|row| (parameters::without(row.0.case(), &[by]), row)));
+    let sides = distinct(known(rows).map(|(entry, _)| entry.value(by)));
     if sides.iter().any(|side| side.len() > HEADING) {
         return None;
     }
@@ -221,11 +213,10 @@ fn lines_of<'e>(
 }
 
 fn classes_of<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Entry, &'r Profile, &'r Class)> {
-    let told = rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)));
-    told.flat_map(|(entry, profile)| {
+    let classes = |(entry, profile): (&'r Entry, &'r Profile)| {
         profile.classes.iter().map(move |class| (entry, profile, class))
-    })
-    .collect()
+    };
+    known(rows).flat_map(classes).collect()
 }
 
 fn share(part: i64, whole: u64) -> String {

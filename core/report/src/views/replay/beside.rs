@@ -7,7 +7,7 @@
 use pagelab_record::Measured;
 
 use super::{BASES, REPLAY};
-use crate::{Entry, Numbers, Time, clock_of, cpu, ratio};
+use crate::{Entry, Numbers, Time, cpu, ratio};
 
 /// The memory that is compared.
 pub(super) const OURS: &str = "tlb";
@@ -24,10 +24,10 @@ pub(super) const BESIDE: [(&str, &[&str], &str); 3] = [
 
 /// Adds the ratios that no other arm has.
 pub(super) fn derive(measured: &Measured, numbers: &mut Numbers) {
-    let Some(clock) = clock_of(&measured.series, REPLAY, OURS, Time::Cpu) else { return };
     for (statistic, names, _) in BESIDE {
         if numbers.get(cpu(OURS, REPLAY), statistic).is_none() {
-            let of = |name: &&str| ratio::of_arms(&measured.series, REPLAY, clock, [OURS, name]);
+            let of =
+                |name: &&str| ratio::of_times(&measured.series, REPLAY, Time::Cpu, [OURS, name]);
             numbers.add(cpu(OURS, REPLAY), statistic, names.iter().find_map(of));
         }
     }

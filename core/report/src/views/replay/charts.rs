@@ -4,10 +4,10 @@
 //! backend is decides its colour. Values stand in the tables.
 
 use super::{NOOP, REPLAY, arms, base_of};
-use crate::{Block, Entry, Key, Lanes, chart::Row, cpu, hue};
+use crate::{Entry, Key, Lanes, chart::Row, cpu, hue};
 
 /// The backends of a case, where it has some to compare.
-pub(super) fn backends(entry: &Entry, trace: &str) -> Option<Block> {
+pub(super) fn backends(entry: &Entry, trace: &str) -> Option<Lanes> {
     let each = |arm: &str| entry.numbers.get(cpu(arm, REPLAY), "ns_per_op");
     let arms = entry.measured().map(|m| arms(entry.case(), m)).unwrap_or_default();
     let base = base_of(&arms);
@@ -34,7 +34,5 @@ pub(super) fn backends(entry: &Entry, trace: &str) -> Option<Block> {
     }
     let title = format!("One operation of {trace}, by backend");
     let caption = "CPU time; whiskers are intervals. The line through all is noop: decoding alone.";
-    Lanes::bars([&title, caption], keys, rows, each(NOOP).map(|floor| (floor, "noop")))
-        .shown()
-        .map(Block::Lanes)
+    Lanes::bars([&title, caption], keys, rows, each(NOOP).map(|floor| (floor, "noop"))).shown()
 }

@@ -16,9 +16,9 @@ use pagelab_record::{
 };
 
 use crate::{
-    At, Block, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time,
-    Tone, Unit, all_rows, clock_of, columns, cpu, distinct, elapsed, group_thousands, headline,
-    name_of, parameter, parameters,
+    At, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time, Tone,
+    Unit, all_rows, clock_of, columns, cpu, distinct, elapsed, group_thousands, headline, name_of,
+    parameter, parameters,
     ratio::{self, TIE},
     tally, titles,
 };
@@ -95,13 +95,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let drawn = compared.iter().zip(&titles);
     section.all(drawn.filter_map(|(entry, title)| charts::backends(entry, title)));
     for (entry, title) in compared.into_iter().zip(titles) {
-        section.blocks.push(Block::Heading(title));
+        section.head(title);
         section.add(conditions(&[entry]));
         section.add(table(entry));
         section.all(beside::text(entry));
         section.all(notes(entry));
     }
-    section.all(readers::blocks(&mine));
+    readers::add(&mut section, &mine);
     section.add(format!(
         "CPU: time of the thread for one operation, decoding included. × noop, × base: CPU time \
          over that of the arm, process by process; base is fast-mem's best configuration, a cache \
@@ -204,12 +204,12 @@ fn proof(entry: &Entry, arm: &str) -> Cell {
 }
 
 /// What is said below the rows: arms that are left out, and why numbers are withheld.
-fn notes(entry: &Entry) -> impl Iterator<Item = Block> {
+fn notes(entry: &Entry) -> impl Iterator<Item = Note> {
     let left_out = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
     let note = |text: &String| {
         let (arm, why) = text.split_once(" is left out: ")?;
         let text = format!("{arm}: {why}");
-        Some(Block::Note(Note { tone: Tone::Warn, tag: "left out", text, cure: String::new() }))
+        Some(Note::warn("left out", text, ""))
     };
     left_out.filter_map(note).chain(entry.notes())
 }

@@ -4,12 +4,12 @@
 //! and the same replay from memory stands beside it. Readers are cases, not arms: a ratio between
 //! them is of medians of different processes, and its ends are the worst of both.
 
-use pagelab_record::{units::display_number, vocabulary::series};
+use pagelab_record::{Case, units::display_number, vocabulary::series};
 
 use super::{AGAINST, REPLAY, SPLIT, against, arms, conditions, count, notes, proof};
 use crate::{
-    Block, Cell, Entry, Grid, Quantity, Table, Unit, cpu, elapsed, parameter, parameters, tally,
-    titles,
+    Cell, Entry, Grid, Quantity, Section, Table, Unit, cpu, elapsed, grouped, parameter,
+    parameters, tally, titles,
 };
 
 /// The parameters that tell readers apart.
@@ -19,42 +19,32 @@ pub(crate) const MEMORY: &str = "memory";
 /// Readers, in the order of the worklog.
 const ORDER: [&str; 5] = [MEMORY, "buffered-8k", "buffered-4m", "mmap", "mmap-populate"];
 
-/// Whether two cases replay the same with the same arms, however it is read.
-fn is_same(one: &Entry, other: &Entry) -> bool {
-    let rest = |entry: &Entry| {
-        let mut case = entry.case().clone();
-        case.0.retain(|name, _| !READ.contains(&name.as_str()));
-        case
-    };
-    rest(one) == rest(other)
+/// What a case is apart from how its trace is read.
+fn rest(entry: &Entry) -> Case {
+    let mut case = entry.case().clone();
+    case.0.retain(|name, _| !READ.contains(&name.as_str()));
+    case
 }
 
-/// Whether a case is one of several that differ in how the trace is read.
+/// Whether an entry is one of several that differ in the reader.
 pub(super) fn takes(entry: &Entry, all: &[&Entry]) -> bool {
-    all.iter().filter(|other| is_same(entry, other)).count() > 1
+    all.iter().filter(|other| rest(entry) == rest(other)).count() > 1
 }
 
-/// A table for each set of readers.
-pub(super) fn blocks(all: &[&Entry]) -> Vec<Block> {
-    let mut groups: Vec<Vec<&Entry>> = Vec::new();
-    for entry in all.iter().copied().filter(|entry| takes(entry, all)) {
-        match groups.iter_mut().find(|group| is_same(group[0], entry)) {
-            Some(group) => group.push(entry),
-            None => groups.push(vec![entry]),
-        }
-    }
-    let mut blocks = Vec::new();
-    let firsts: Vec<&Entry> = groups.iter().map(|group| group[0]).collect();
-    for (mut group, title) in groups.into_iter().zip(titles(&firsts, &READ)) {
+/// Adds a table for each trace that was read in several ways.
+pub(super) fn add(section: &mut Section, all: &[&Entry]) {
+    let mine = all.iter().copied().filter(|entry| takes(entry, all));
+    let groups = grouped(mine.map(|entry| (rest(entry), entry)));
+    let firsts: Vec<&Entry> = groups.iter().map(|(_, group)| group[0]).collect();
+    for ((_, mut group), title) in groups.into_iter().zip(titles(&firsts, &READ)) {
         let place =
             |entry: &&Entry| ORDER.iter().position(|r| *r == entry.value(parameter::READER));
         group.sort_by_key(|entry| (place(entry), entry.value(parameter::CACHE) == "cold"));
-        blocks.push(Block::Heading(format!("{title}, by reader")));
-        blocks.push(Block::Text(conditions(&group)));
-        blocks.push(Block::Table(table(&group, all)));
-        blocks.extend(group.iter().flat_map(|entry| notes(entry)));
+        section.head(format!("{title}, by reader"));
+        section.add(conditions(&group));
+        section.add(table(&group, all));
+        section.all(group.iter().flat_map(|entry| notes(entry)));
     }
-    blocks
 }
 
 fn table(group: &[&Entry], all: &[&Entry]) -> Table {
@@ -108,7 +98,7 @@ fn from_memory(entry: &Entry, arm: &str, all: &[&Entry]) -> Option<Quantity> {
         other.value(parameter::READER) == MEMORY && rest(other) == rest(entry) && other.is_valid()
     };
     let mut found = all.iter().filter(like).collect::<Vec<_>>();
-    found.sort_by_key(|other| !is_same(other, entry));
+    found.sort_by_key(|other| self::rest(other) != self::rest(entry));
     found.iter().find_map(|other| other.numbers.get(elapsed(arm, REPLAY), "ns_per_op"))
 }
 

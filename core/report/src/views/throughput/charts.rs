@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 
 use super::{ARM, FAULT_IN, WORKLOAD};
 use crate::{
-    Axis, Block, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue, parameter,
+    Axis, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue, parameter,
     parameters::{self, FOLLOW_PAGE},
 };
 
 /// The bandwidth of each group of cases.
-pub(super) fn bandwidth(run: &Run) -> Option<Block> {
+pub(super) fn bandwidth(run: &Run) -> Option<Plane> {
     let of = |entry: &Entry| entry.numbers.get(elapsed(ARM, FAULT_IN), "bandwidth");
     let mine = run.entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
     let mine: Vec<(&Entry, Quantity)> = mine.filter_map(|e| Some((e, of(e)?))).collect();
@@ -51,5 +51,5 @@ pub(super) fn bandwidth(run: &Run) -> Option<Block> {
         lines.into_iter().enumerate().map(curve).collect(),
     );
     let bound = run.limits.clear().map(|q| (q.value, format!("clear limit {}", q.display())));
-    Plane { bound, ..plane }.shown().map(Block::Plane)
+    Plane { bound, ..plane }.shown()
 }

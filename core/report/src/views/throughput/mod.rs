@@ -85,8 +85,9 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
         }
     }
     numbers.add(elapsed(ARM, TOUCH_COLD), "per_page", cold_page(case, measured));
-    numbers.add(elapsed(ARM, TOUCH), "ratio_to_c", ratio_to_twin(measured));
     let series = &measured.series;
+    let of_twin = ratio::of_times(series, TOUCH, Time::Elapsed, [ARM, TWIN]);
+    numbers.add(elapsed(ARM, TOUCH), "ratio_to_c", of_twin);
     for time in [Time::Elapsed, Time::Cpu] {
         let Some(clock) = clock_of(series, TOUCH, ARM, time) else { continue };
         for (peer, statistic, _) in PEERS {
@@ -137,12 +138,6 @@ fn ratio_of_cycles(series: &[Series], clock: Clock) -> Option<Quantity> {
 fn ratio_to_peer(entry: &Entry, statistic: &str) -> Option<Quantity> {
     let of = |series| entry.numbers.get(elapsed(ARM, series), statistic);
     of(CYCLE).or_else(|| of(TOUCH))
-}
-
-/// Median touch time of pagelab's loop over that of the C loop, process by process.
-fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
-    let clock = clock_of(&measured.series, TOUCH, ARM, Time::Elapsed)?;
-    ratio::of_arms(&measured.series, TOUCH, clock, [ARM, TWIN])
 }
 
 /// The rate of each kind that was asked for, and the page size that comes closest to clearing.

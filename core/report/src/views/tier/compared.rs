@@ -10,7 +10,8 @@
 
 use super::{WORKLOAD, title};
 use crate::{
-    Block, Cell, Entry, Grid, Note, Run, Section, Table, Tone,
+    Cell, Entry, Grid, Note, Run, Section, Table, Tone,
+    gathered::same_order,
     published::compared::{self, Compared, Kind},
 };
 
@@ -33,7 +34,7 @@ pub(crate) fn compared_section(run: &Run) -> Option<Section> {
          model's own chance explains any.",
     );
     for (entry, rows) in &with {
-        section.blocks.push(Block::Heading(title(entry.case())));
+        section.head(title(entry.case()));
         section.add(table(rows));
         section.add(freedom(entry, rows));
         section.all(order(rows));
@@ -98,28 +99,14 @@ fn freedom(entry: &Entry, rows: &[Compared]) -> String {
 
 /// Whether the sources come in the published order of their times.
 fn order(rows: &[Compared]) -> Option<String> {
-    let times: Vec<&Compared> = rows
-        .iter()
-        .filter(|row| row.metric.is_time() && row.published.is_some() && !row.is_variant())
-        .collect();
-    let (mut agree, mut pairs) = (0, 0);
-    let mut wrong = Vec::new();
-    for (at, one) in times.iter().enumerate() {
-        for other in &times[at + 1..] {
-            let (Some(a), Some(b)) = (one.published, other.published) else { continue };
-            pairs += 1;
-            if (a < b) == (one.simulated < other.simulated) {
-                agree += 1;
-            } else {
-                wrong.push(format!("{} and {}", one.source, other.source));
-            }
-        }
-    }
+    let times = rows.iter().filter(|row| row.metric.is_time() && !row.is_variant());
+    let both = times.filter_map(|row| Some((row.source.as_str(), [row.published?, row.simulated])));
+    let (agree, pairs, wrong) = same_order(&both.collect::<Vec<_>>());
     (pairs > 0).then(|| {
         let but = if wrong.is_empty() {
             String::new()
         } else {
-            format!("; the other way round: {}", wrong.join(", "))
+            format!("; the other way round: {wrong}")
         };
         format!("Order of the times: {agree} of {pairs} pairs as published{but}.")
     })
@@ -128,26 +115,23 @@ fn order(rows: &[Compared]) -> Option<String> {
 /// What the model does not explain.
 fn remark(row: &Compared) -> Option<Note> {
     let (error, sigmas) = (row.error()?, row.sigmas());
-    let (tone, text) = match sigmas {
-        Some(sigmas) if sigmas.abs() > CHANCE => (
-            Tone::Warn,
-            format!(
-                "{}, {}: {} is {:.0} standard deviations of the published mean ({:.0} of one \
-                 run), so chance does not explain it.",
-                row.source,
-                row.metric.name,
-                percent(error),
-                sigmas.abs(),
-                (sigmas / f64::from(row.runs).sqrt()).abs(),
-            ),
+    let text = match sigmas {
+        Some(sigmas) if sigmas.abs() > CHANCE => format!(
+            "{}, {}: {} is {:.0} standard deviations of the published mean ({:.0} of one run), so \
+             chance does not explain it.",
+            row.source,
+            row.metric.name,
+            percent(error),
+            sigmas.abs(),
+            (sigmas / f64::from(row.runs).sqrt()).abs(),
         ),
         None if row.kind == Kind::Predicted && error.abs() > 0.02 => {
-            (Tone::Warn, format!("{}, {}: off by {}.", row.source, row.metric.name, percent(error)))
+            format!("{}, {}: off by {}.", row.source, row.metric.name, percent(error))
         }
         _ => return None,
     };
     let tag = if row.is_variant() { "left out" } else { "not explained" };
-    Some(Note { tone, tag, text, cure: String::new() })
+    Some(Note::warn(tag, text, ""))
 }
 
 /// Every constant of the model with what it was chosen by.

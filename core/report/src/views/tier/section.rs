@@ -20,11 +20,11 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          move before it leaves again or the run ends.",
     );
     if let Some(heat) = heat(&mine) {
-        section.blocks.push(Block::Heading("Regret against the oracle".to_owned()));
+        section.head("Regret against the oracle".to_owned());
         section.add(heat);
     }
     for entry in mine {
-        section.blocks.push(Block::Heading(title(entry.case())));
+        section.head(title(entry.case()));
         section.add(arms_table(entry));
         section.all(hot(entry));
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {

@@ -10,7 +10,7 @@ use pagelab_record::units;
 
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
-    Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, distinct,
+    Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, distinct,
     group_thousands, numbers::counted, parameter, titles,
 };
 
@@ -87,7 +87,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.all(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
         let traced = Traced { entry, published: published_of(entry, &run.published) };
-        section.blocks.push(Block::Heading(title));
+        section.head(title);
         section.add(conditions(&traced));
         if !entry.is_valid() {
             section.all(entry.notes());
