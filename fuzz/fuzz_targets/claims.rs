@@ -10,10 +10,10 @@ use libfuzzer_sys::{
     arbitrary::{self, Unstructured},
     fuzz_target,
 };
-use pagelab_fuzz::{folder, short, sow, text};
-use pagelab_program::PART;
+use pagelab_cli::part;
+use pagelab_fuzz::{folder, name_parts, short, sow, text};
 use pagelab_record::{Record, RunHeader, journal};
-use pagelab_report::{Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, Publication, Report, Style};
 
 /// Publications of ours: their files are what is edited.
 const OURS: [(&str, &str, &str, &str); 3] =
@@ -101,8 +101,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         }
         Ok(publication) => {
             let (header, records) = &*GOLDEN;
-            let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
-            let report = Report::of(header, records, None, &[publication], &views);
+            name_parts();
+            let report = Report::of(header, records, None, &[publication], part::views());
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }
     }

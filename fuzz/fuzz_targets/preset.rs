@@ -11,7 +11,7 @@ use libfuzzer_sys::{
 };
 use pagelab_fuzz::{sow, text, written};
 use pagelab_tier::{Curve, Scenario, Source, Work, sim::check, simulate};
-use pagelab_workloads::tier::{
+use pagelab_tiering::{
     preset::{self, PRESETS, Preset, Run},
     scenario::scenario,
 };

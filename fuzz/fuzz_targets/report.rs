@@ -11,13 +11,14 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_fuzz::{folder, short, sow, text};
-use pagelab_program::{PART, views::advise};
+use pagelab_cli::part;
+use pagelab_fuzz::{folder, name_parts, short, sow, text};
+use pagelab_program::views::advise;
 use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
 };
-use pagelab_report::{Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, Publication, Report, Style};
 use serde_json::{Number, Value};
 
 /// What is edited.
@@ -135,8 +136,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
     let Asked { header, records, published, width, color } = asked;
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
-    let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
-    let report = Report::of(&header, &records, damage.as_ref(), published, &views);
+    name_parts();
+    let report = Report::of(&header, &records, damage.as_ref(), published, part::views());
     let style = Style { color, width };
     // One form each time: all are views of what was derived above, which takes the longest.
     match width % 7 {

@@ -14,11 +14,11 @@ use libfuzzer_sys::{
 use pagelab_bench::{
     Kind, Param,
     plan::{self, Overrides, Plan},
-    suite::{self, Known},
+    suite,
 };
-use pagelab_fuzz::{sow, text, written};
+use pagelab_cli::part;
+use pagelab_fuzz::{name_parts, sow, text, written};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::{WORKLOADS, suites};
 use toml::{Table, Value};
 
 /// Values that mean something to one kind of parameter or another.
@@ -113,7 +113,7 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
     method(input, &mut suite)?;
     let mut cases = Vec::new();
     for _ in 0..input.int_in_range(1..=4)? {
-        let workload = pick(input, WORKLOADS)?;
+        let workload = pick(input, part::workloads())?;
         let mut case = Table::new();
         case.insert("workload".to_owned(), Value::String(workload.name().to_owned()));
         method(input, &mut case)?;
@@ -132,11 +132,12 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
 
 /// What a run would do before it measures.
 fn planned(text: &str) -> Option<Plan> {
-    let suite = suite::parse(text, Known { workloads: WORKLOADS, published: &[] }).ok()?;
+    let suite = suite::parse(text, part::known()).ok()?;
     plan::of_suite(&suite, ClockChoice::Raw, Overrides::default()).ok()
 }
 
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
+    name_parts();
     let Some(text) = written(input, meant) else { return };
     let Some(plan) = planned(&text) else { return };
     let outlook = plan.outlook();
@@ -157,8 +158,9 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
 /// The built-in suites, whole and case by case, and choices from the tables.
 fn seeds() -> Vec<Vec<u8>> {
     let raw = |text: &str| [b"\0", text.as_bytes()].concat();
-    let mut seeds: Vec<Vec<u8>> = suites::BUILT_IN.iter().map(|(_, text)| raw(text)).collect();
-    for (_, text) in suites::BUILT_IN {
+    name_parts();
+    let mut seeds: Vec<Vec<u8>> = part::suites().map(|(_, text)| raw(text)).collect();
+    for (_, text) in part::suites() {
         let cases = text.split("[[case]]\n").skip(1);
         seeds.extend(cases.map(|case| raw(&format!("name = \"a\"\n[[case]]\n{case}"))));
     }

@@ -13,9 +13,29 @@ use std::{
 };
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
+use pagelab_cli::{Part, part};
+use pagelab_report::VIEWS;
 use pagelab_trace::raw::{self, HEAD_BYTES};
+use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
+
+/// Every part, in the order of the binary.
+const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS, &pagelab_tiering::PART];
+
+/// What has no crate of its own yet.
+const OTHERS: Part = Part {
+    workloads: WORKLOADS,
+    requirements: CATALOGUE,
+    views: VIEWS,
+    suites: suites::BUILT_IN,
+    ..Part::NONE
+};
+
+/// Names the parts; before anything is asked of one.
+pub fn name_parts() {
+    part::set(PARTS);
+}
 
 /// A publication of ours: its name, `records.jsonl`, `claims.toml` and its template, if any.
 #[macro_export]

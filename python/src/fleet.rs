@@ -12,9 +12,9 @@ use pagelab_bench::{
     runner::Runner,
     tasks::{Head, List, Task, VERSION},
 };
+use pagelab_cli::part;
 use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::WORKLOADS;
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// A plan that was read.
@@ -123,5 +123,5 @@ impl Plan {
 
 fn planned(task: &Task, clock: ClockChoice) -> Result<Planned, String> {
     let method = Method { forks: 1, ..task.method };
-    again(WORKLOADS, &task.workload, &task.case, method, clock)
+    again(part::workloads(), &task.workload, &task.case, method, clock)
 }

@@ -10,6 +10,7 @@ mod arguments;
 mod arrow;
 mod cases;
 mod fleet;
+mod parts;
 mod run;
 mod shards;
 
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 /// The native half of the package `pagelab`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    parts::name();
     module.add("VERSION", pagelab_bench::tasks::VERSION)?;
     module.add_class::<arrow::Table>()?;
     module.add_class::<run::Run>()?;

@@ -7,13 +7,13 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
-use pagelab_program::PART;
+use pagelab_cli::part;
 use pagelab_record::{
     Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Unit,
     journal::{self, Damage},
     latency, units,
 };
-use pagelab_report::{Line, Report, Style, Told, VIEWS, Views};
+use pagelab_report::{Forms, Line, Report, Style, Told};
 use pyo3::{
     exceptions::{PyOSError, PyValueError},
     prelude::*,
@@ -21,11 +21,6 @@ use pyo3::{
 };
 
 use crate::arrow::Table;
-
-/// What is shown of every workload.
-fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), default_of)
-}
 
 /// A run: its records, and its numbers as tables.
 ///
@@ -66,7 +61,7 @@ impl Run {
     fn report(&self, host: Option<&str>) -> Report {
         let mine = self.records.iter().filter(|record| record.host.name() == host);
         let mine: Vec<Record> = mine.cloned().collect();
-        Report::of(&self.header, &mine, self.damage.as_ref(), &[], &views())
+        Report::of(&self.header, &mine, self.damage.as_ref(), &[], part::views())
     }
 
     /// Records that ran and whose numbers may be quoted, with their places.
@@ -83,7 +78,7 @@ impl Run {
 }
 
 fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
-    let row = pagelab_workloads::workload(workload).ok()?;
+    let row = part::workload(workload).ok()?;
     row.params().iter().find(|param| param.name == parameter).map(|param| param.default)
 }
 

@@ -11,7 +11,7 @@ use crate::needs::{Cpus, Node};
 /// CPUs that this process was allowed to use when it first asked: the least busy one, then on from
 /// there. Asked once: a plan of a hundred thousand cases has one answer, and the process of a case
 /// asks before it binds itself.
-pub(crate) fn free() -> &'static [usize] {
+pub fn free() -> &'static [usize] {
     static FREE: LazyLock<Vec<usize>> = LazyLock::new(|| {
         let topology = Topology::machine();
         let mut cpus = topology.cpus().allowed;
@@ -29,7 +29,7 @@ pub(crate) fn free() -> &'static [usize] {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(crate) fn stay(cpu: Option<usize>) -> Result<(), SysError> {
+pub fn stay(cpu: Option<usize>) -> Result<(), SysError> {
     std::mem::forget(cpu.map(Pinned::to).transpose()?);
     Ok(())
 }
@@ -52,6 +52,7 @@ impl Chosen {
     }
 
     /// The same, with the node that `node` says.
+    #[must_use]
     pub fn with_node(self, case: &Case) -> Self {
         Self { node: case.number("node"), ..self }
     }

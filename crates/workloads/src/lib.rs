@@ -6,7 +6,7 @@
 use pagelab_bench::{Row, Table, workload::find};
 
 mod catalogue;
-mod cpus;
+pub mod cpus;
 pub mod emu;
 pub mod fault;
 pub mod frequency;
@@ -15,7 +15,6 @@ pub mod memtype;
 pub mod needs;
 pub mod segment;
 pub mod suites;
-pub mod tier;
 pub mod tlb;
 pub mod trace;
 
@@ -43,9 +42,6 @@ pub const WORKLOADS: Table = &[
     &memtype::latency::LATENCY,
     &memtype::order::ORDER,
     &tlb::chase::CHASE,
-    &tier::curve::CURVE,
-    &tier::micro::MICRO,
-    &tier::simulation::SIMULATION,
 ];
 
 /// The workload of that name.

@@ -10,5 +10,4 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("page-fault-latency", include_str!("../../../suites/page-fault-latency.toml")),
     ("fast-memory", include_str!("../../../suites/fast-memory.toml")),
     ("memory-types", include_str!("../../../suites/memory-types.toml")),
-    ("pghot", include_str!("../../../suites/pghot.toml")),
 ];

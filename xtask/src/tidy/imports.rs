@@ -15,11 +15,12 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("tier", &["trace"]),
     ("live", &["tier", "sys"]),
     ("bench", &["record", "sys"]),
-    ("workloads", &["record", "initrd", "trace", "sys", "emu", "tier", "bench"]),
+    ("workloads", &["record", "initrd", "trace", "sys", "emu", "bench"]),
     ("report", &["record"]),
     ("cli", &["record", "sys", "bench", "report"]),
     ("emulation", &["sys", "cli"]),
     ("program", &["record", "trace", "sys", "bench", "workloads", "report", "cli", "emulation"]),
+    ("tiering", &["record", "trace", "sys", "tier", "bench", "workloads", "cli"]),
     (
         "pagelab",
         &[
@@ -35,6 +36,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "cli",
             "emulation",
             "program",
+            "tiering",
         ],
     ),
     ("heat", &["interpose", "sys"]),
@@ -43,9 +45,24 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("capture", &["trace", "sys"]),
     (
         "fuzz",
-        &["record", "trace", "tier", "sys", "live", "bench", "workloads", "program", "report"],
+        &[
+            "record",
+            "trace",
+            "tier",
+            "sys",
+            "live",
+            "bench",
+            "workloads",
+            "report",
+            "cli",
+            "program",
+            "tiering",
+        ],
     ),
-    ("python", &["record", "trace", "sys", "bench", "workloads", "report", "program"]),
+    (
+        "python",
+        &["record", "trace", "sys", "bench", "workloads", "report", "cli", "program", "tiering"],
+    ),
     ("vm", &["record", "sys"]),
     ("xtask", &["initrd"]),
 ];

@@ -32,10 +32,10 @@ pub const PARAM: Param = Param::axis("populate", Kind::Choice(Populate::WORDS), 
 const BESIDE: u64 = 256 << 20;
 
 /// A word of every base page.
-pub(crate) const EACH: Stride = Stride { step: 4096, bytes: 8 };
+pub const EACH: Stride = Stride { step: 4096, bytes: 8 };
 
 /// Stores to every base page: all of it is present, in the pages that it was advised.
-pub(crate) fn touch_all(area: &Area) {
+pub fn touch_all(area: &Area) {
     area.touch(0, area.layout().bytes(), EACH);
 }
 

@@ -1,14 +1,12 @@
 //! Every refusal, by a case that meets it and a neighbour that is accepted.
 
-use pagelab_bench::plan::complete;
+#[path = "../../../../core/bench/tests/refusals/mod.rs"]
+mod shared;
 
+use self::shared::{Examples, NEVER, Pairs};
 use crate::WORKLOADS;
 
-type Pairs = &'static [(&'static str, &'static str)];
-
-/// Of each workload, in the order of its rows: a case that meets a row and no row before it, and a
-/// neighbour that is accepted.
-const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
+const EXAMPLES: Examples = &[
     ("fault/throughput", THROUGHPUT),
     ("fault/latency", LATENCY),
     ("fault/userfaultfd", USERFAULTFD),
@@ -57,26 +55,6 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
     ("memtype/bandwidth", BANDWIDTH),
     ("memtype/latency", MEMTYPE_LATENCY),
     ("memtype/order", ORDER),
-    (
-        "tier/curve",
-        &[
-            (&[("size", "1m")], &[("size", "4m")]),
-            (&[("size", "16t")], &[("size", "8t")]),
-            (&[("accesses", "all")], &[("accesses", "1k")]),
-        ],
-    ),
-    (
-        "tier/micro",
-        &[
-            (&[("kind", "file"), ("page", "2m")], &[("kind", "file")]),
-            (&[("mode", "ours"), ("kind", "file")], &[("mode", "ours")]),
-            (&[("scan", "hurried")], &[("mode", "numab2"), ("scan", "hurried")]),
-            (&[("window", "3000")], &[("mode", "pghot"), ("window", "3000")]),
-            (&[("size", "1m")], &[("size", "4m")]),
-            (&[("size", "16t")], &[("size", "8t")]),
-            (&[("accesses", "all")], &[("accesses", "1k")]),
-        ],
-    ),
     (
         "tlb/chase",
         &[
@@ -279,29 +257,10 @@ const ORDER: &[(Pairs, Pairs)] = &[
     (NEVER, &[]),
 ];
 
-/// Nothing meets a row that a workload shares with others.
-const NEVER: Pairs = &[];
-
 #[test]
 fn every_refusal_has_a_case_that_meets_it_and_a_neighbour_that_is_accepted() {
-    for workload in WORKLOADS {
-        let name = workload.name();
-        let of_name = EXAMPLES.iter().find(|(known, _)| *known == name);
-        let (rows, examples) = (workload.refusals(), of_name.map_or(&[][..], |(_, all)| all));
-        // What is not in a table of rows is said in words of its own, and stands last.
-        let others = match name {
-            "tier/simulation" => rows.len(),
-            "fault/latency" | "fault/path" => 1,
-            _ => 0,
-        };
-        assert_eq!(rows.len() - others, examples.len(), "{name}: {rows:#?}");
-        for ((says, instead), (meets, neighbour)) in rows.into_iter().zip(examples) {
-            if *meets != NEVER {
-                let error = complete(*workload, meets).unwrap_err();
-                assert_eq!(error, format!("{says}: {instead}"), "{name} {meets:?}");
-            }
-            let accepted = complete(*workload, neighbour);
-            assert!(accepted.is_ok(), "{name} {neighbour:?}: {accepted:?}");
-        }
-    }
+    shared::meet(WORKLOADS, EXAMPLES, |name| match name {
+        "fault/latency" | "fault/path" => 1,
+        _ => 0,
+    });
 }

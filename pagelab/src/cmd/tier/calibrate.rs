@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{Read, Workload, plan::Plan, runner::Runner, suite::Entry};
 use pagelab_record::{Case, Clock, Measured, Record, stats::Samples, units::display_bytes};
-use pagelab_workloads::tier::curve::CURVE;
+use pagelab_tiering::curve::CURVE;
 use serde_json::json;
 
 use crate::{
@@ -287,7 +287,7 @@ fn seconds(measured: &Measured, arm: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_workloads::tier::preset;
+    use pagelab_tiering::preset;
 
     use super::*;
 

@@ -17,7 +17,7 @@ use pagelab_live::{
 };
 use pagelab_sys::machine::{Tree, tiers::MemoryNode};
 use pagelab_tier::{Row as _, policy::Needs};
-use pagelab_workloads::tier::preset;
+use pagelab_tiering::preset;
 use serde_json::{Value, json};
 
 use self::told::{Spread, Told, Took, seconds};

@@ -2,7 +2,7 @@
 
 use pagelab_record::{Measured, Record};
 use pagelab_report::{Compared, Kind, Listing, compared};
-use pagelab_workloads::tier::preset::{self, Preset};
+use pagelab_tiering::preset::{self, Preset};
 use serde_json::{Map, Value, json};
 
 use crate::output;

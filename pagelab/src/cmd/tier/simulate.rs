@@ -4,7 +4,7 @@ use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{plan::Plan, suite::Entry};
 use pagelab_record::Outcome;
 use pagelab_report::{Forms, visible};
-use pagelab_workloads::tier::{preset::PRESETS, simulation::SIMULATION};
+use pagelab_tiering::{preset::PRESETS, simulation::SIMULATION};
 
 use super::{grid, rows};
 use crate::{

@@ -16,7 +16,7 @@ use pagelab_sys::{
     time::{Clock, Span},
 };
 
-use crate::{cpus::Chosen, needs::near_node};
+use pagelab_workloads::{cpus::Chosen, needs::near_node};
 
 /// The part of a case.
 #[derive(Debug, Clone)]

@@ -50,7 +50,7 @@ fn of_source<'s>(preset: &str, source: &'s str) -> (String, &'static str, &'s st
 
 #[test]
 fn published_numbers_are_those_of_the_published_records() {
-    let records = include_str!("../../../../../published/pghot/records.jsonl");
+    let records = include_str!("../../../published/pghot/records.jsonl");
     let records = journal::read_records(records).unwrap();
     let mut compared = 0;
     for preset in presets() {

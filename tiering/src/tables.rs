@@ -134,7 +134,7 @@ fn round(value: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tier::preset;
+    use crate::preset;
 
     #[test]
     fn constants_keep_their_digits_and_their_origin() {

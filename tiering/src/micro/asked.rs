@@ -13,7 +13,7 @@ use super::{
     super::drawn::Drawn,
     mode::{Mode, Tuned},
 };
-use crate::{
+use pagelab_workloads::{
     fault::needs::Room,
     needs::{self, Node, Transparent, near_node},
 };

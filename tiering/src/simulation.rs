@@ -36,7 +36,7 @@ use super::{
     scenario::scenario,
     tables,
 };
-use crate::{
+use pagelab_workloads::{
     needs::Memory,
     trace::{
         Source,

@@ -30,7 +30,7 @@ use super::{
     drawn::{self, Drawn, Made},
     micro::still,
 };
-use crate::{
+use pagelab_workloads::{
     fault::{populate::touch_all, space},
     needs::{self, Node, far_node, near_node},
 };

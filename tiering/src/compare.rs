@@ -98,7 +98,7 @@ fn kind(run: &Run, name: &str, published: &Published) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tier::preset::parse;
+    use crate::preset::parse;
 
     const FILE: &str = "name = 'a'\nsummary = 'b'\n\
         [curve]\nfast = { value = 1, fitted = 'X/time_s' }\n\

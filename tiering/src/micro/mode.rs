@@ -9,7 +9,7 @@ use pagelab_bench::{Need, Needed, Plain, words};
 use pagelab_sys::machine::Tree;
 
 use super::{damon, ours};
-use crate::needs::{Node, Setting, far_node, near_node};
+use pagelab_workloads::needs::{Node, Setting, far_node, near_node};
 
 words! {
     /// What moves pages.

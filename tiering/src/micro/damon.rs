@@ -13,7 +13,7 @@ use pagelab_sys::{
     machine::Tree,
 };
 
-use crate::needs::{far_node, near_node};
+use pagelab_workloads::needs::{far_node, near_node};
 
 /// A monitor of the slow node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

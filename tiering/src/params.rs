@@ -18,7 +18,7 @@ use super::{
     preset::{self, Preset, Run, Settings, SourceName},
     scenario::scenario,
 };
-use crate::trace::Source;
+use pagelab_workloads::trace::Source;
 
 /// What every parameter is that leaves a scenario as it is.
 pub const AUTO: &str = "auto";

@@ -44,7 +44,7 @@ use self::{
     watch::{Watch, demoted},
 };
 use super::drawn::{self, Drawn, Made};
-use crate::{
+use pagelab_workloads::{
     fault::space,
     needs::{far_node, near_node},
 };

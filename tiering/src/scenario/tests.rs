@@ -3,7 +3,7 @@
 use pagelab_tier::simulate;
 
 use super::*;
-use crate::tier::{
+use crate::{
     compare::{Kind, Row, rows},
     preset,
 };

@@ -1,0 +1,16 @@
+//! The parts of pagelab, as the binary has them.
+
+use pagelab_cli::{Part, part};
+use pagelab_report::VIEWS;
+use pagelab_workloads::WORKLOADS;
+
+/// Every part, in the order of the binary.
+const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS, &pagelab_tiering::PART];
+
+/// What has no crate of its own yet.
+const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
+
+/// Names the parts; before anything else.
+pub(crate) fn name() {
+    part::set(PARTS);
+}
