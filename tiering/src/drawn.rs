@@ -3,7 +3,7 @@
 //! The one idea: what is measured over tiers, a mode that promotes or a placement that stays, makes
 //! the same draws, and turns the same requests away.
 
-use pagelab_bench::{Error, Read, Refusal, Witness};
+use pagelab_bench::{Error, Read, Refusal, Witness, cpus::Chosen, needs::near_node};
 use pagelab_record::{Case, vocabulary::Check};
 use pagelab_sys::{
     Area,
@@ -15,8 +15,6 @@ use pagelab_sys::{
     },
     time::{Clock, Span},
 };
-
-use pagelab_workloads::{cpus::Chosen, needs::near_node};
 
 /// The part of a case.
 #[derive(Debug, Clone)]

@@ -18,7 +18,7 @@ use std::{
 };
 
 use pagelab_bench::{
-    Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness,
+    Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness, needs::Memory,
 };
 use pagelab_record::{Case, schema, units::whole, vocabulary::Check};
 use pagelab_sys::process::Pulse;
@@ -36,12 +36,9 @@ use super::{
     scenario::scenario,
     tables,
 };
-use pagelab_workloads::{
-    needs::Memory,
-    trace::{
-        Source,
-        stream::{EMPTY, Stream},
-    },
+use pagelab_workloads::trace::{
+    Source,
+    stream::{EMPTY, Stream},
 };
 
 /// Bytes that a simulated page takes at most, in all tables of the simulator.

@@ -6,19 +6,18 @@
 use pagelab_bench::{Row, Table, workload::find};
 
 mod catalogue;
-pub mod cpus;
 pub mod emu;
 pub mod fault;
 pub mod frequency;
 pub mod limit;
 pub mod memtype;
-pub mod needs;
 pub mod segment;
 pub mod suites;
 pub mod tlb;
 pub mod trace;
 
 pub use catalogue::{CATALOGUE, catalogue};
+pub use pagelab_bench::{cpus, needs};
 
 /// Every workload, in the order `pagelab list` prints them.
 ///

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command};
+use pagelab_bench::needs::Memory;
 use pagelab_bench::{
     Need, Needed, Remedy,
     asked::{Seconds, share},
@@ -18,7 +19,6 @@ use pagelab_record::{
 };
 use pagelab_report::Listing;
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::needs::Memory;
 
 use super::ab;
 use crate::{

@@ -14,7 +14,9 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Trial,
-    Witness, words,
+    Witness,
+    needs::{self, Node, far_node, near_node},
+    words,
 };
 use pagelab_record::{
     Case,
@@ -30,10 +32,7 @@ use super::{
     drawn::{self, Drawn, Made},
     micro::still,
 };
-use pagelab_workloads::{
-    fault::{populate::touch_all, space},
-    needs::{self, Node, far_node, near_node},
-};
+use pagelab_workloads::fault::{populate::touch_all, space};
 
 /// The share of the pages on the slow node, in percent.
 const SHARES: &[&str] = &["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"];

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use pagelab_bench::{Experiment, Need, Needed, PageSize, Read, Refusal, words};
+use pagelab_bench::{
+    Experiment, Need, Needed, PageSize, Read, Refusal,
+    needs::{self, Node, Transparent, near_node},
+    words,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     files::scratch,
@@ -13,10 +17,7 @@ use super::{
     super::drawn::Drawn,
     mode::{Mode, Tuned},
 };
-use pagelab_workloads::{
-    fault::needs::Room,
-    needs::{self, Node, Transparent, near_node},
-};
+use pagelab_workloads::fault::needs::Room;
 
 words! {
     /// What the memory is.

@@ -7,13 +7,14 @@
 
 use std::ops::Range;
 
-use pagelab_bench::{Need, Remedy};
+use pagelab_bench::{
+    Need, Remedy,
+    needs::{far_node, near_node},
+};
 use pagelab_sys::{
     knobs::{Belonging, monitor},
     machine::Tree,
 };
-
-use pagelab_workloads::needs::{far_node, near_node};
 
 /// A monitor of the slow node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -21,6 +21,7 @@ mod watch;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Needed, Over, Param, Trial, Witness,
+    needs::{far_node, near_node},
 };
 use pagelab_record::vocabulary::Check;
 use pagelab_record::vocabulary::{
@@ -44,10 +45,7 @@ use self::{
     watch::{Watch, demoted},
 };
 use super::drawn::{self, Drawn, Made};
-use pagelab_workloads::{
-    fault::space,
-    needs::{far_node, near_node},
-};
+use pagelab_workloads::fault::space;
 
 /// What keeps every page where it is.
 pub(super) fn still() -> Vec<Needed> {

@@ -5,11 +5,14 @@
 //! sets them for the case, journalled, and puts them back. The interface of pghot has two
 //! generations, neither in a released kernel; which one is there is asked of the files.
 
-use pagelab_bench::{Need, Needed, Plain, words};
+use pagelab_bench::{
+    Need, Needed, Plain,
+    needs::{Node, Setting, far_node, near_node},
+    words,
+};
 use pagelab_sys::machine::Tree;
 
 use super::{damon, ours};
-use pagelab_workloads::needs::{Node, Setting, far_node, near_node};
 
 words! {
     /// What moves pages.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use pagelab_bench::{Need, Needed, Read};
+use crate::{Need, Needed, Read};
 use pagelab_record::Case;
 use pagelab_sys::{SysError, machine::Topology, process::Pinned};
 

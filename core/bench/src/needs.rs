@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt, mem::discriminant, path::PathBuf};
 
-use pagelab_bench::{Need, PageSize, Plain, Remedy};
+use crate::{Need, PageSize, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::{
