@@ -2,12 +2,9 @@
 
 use std::process::ExitCode;
 
-use pagelab_cli::{DoctorSection, Hidden, Part, publication, settings::CASE_COMMAND};
-use pagelab_live::status::{Why, reasons};
+use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
 use pagelab_report::VIEWS;
-use pagelab_sys::machine::Tree;
 use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
-use serde_json::json;
 
 use crate::cmd;
 
@@ -29,14 +26,6 @@ const OTHERS: Part = Part {
         publication!("memory-types", "report.j2"),
     ],
     hidden: &[Hidden { is_it: path::is_first, main: first_process }],
-    doctor: &[DoctorSection {
-        name: "tiers",
-        title: "why nothing moves between tiers of memory",
-        lines: || {
-            let all = reasons(&Tree::machine()).into_iter().map(Why::from);
-            all.map(|why| (format!("{}: {}", why.says, why.cure), json!(why))).collect()
-        },
-    }],
     ..Part::NONE
 };
 

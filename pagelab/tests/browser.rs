@@ -112,7 +112,8 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+    let tiers = pagelab_tiering::PART.views;
+    Views::new(PART.views.iter().chain(VIEWS).chain(tiers), |_, _| None)
 }
 
 fn golden() -> Contents {

@@ -28,9 +28,6 @@ pub mod workload {
     pub const REPLAY: &str = "emu/replay";
     pub const VERIFY: &str = "emu/verify";
     pub const TRACE: &str = "trace/stats";
-    pub const SIMULATION: &str = "tier/simulation";
-    pub const MICRO: &str = "tier/micro";
-    pub const CURVE: &str = "tier/curve";
     pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";

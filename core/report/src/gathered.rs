@@ -18,7 +18,7 @@ pub fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K
 }
 
 /// How many pairs of named numbers come in the same order by both, of how many, and which do not.
-pub(crate) fn same_order(all: &[(&str, [f64; 2])]) -> (usize, usize, String) {
+pub fn same_order(all: &[(&str, [f64; 2])]) -> (usize, usize, String) {
     let (mut agree, mut pairs, mut wrong) = (0, 0, Vec::new());
     for (at, (one, [a, b])) in all.iter().enumerate() {
         for (other, [c, d]) in &all[at + 1..] {

@@ -45,10 +45,7 @@ pub use forms::Forms;
 pub use json::{Line, Lines, Told};
 pub use listing::Listing;
 pub use metric::{FAULT_IN, Statistic};
-pub use published::{
-    Publication,
-    compared::{Compared, Kind, compared},
-};
+pub use published::Publication;
 pub use report::Report;
 pub use terminal::Style;
 pub use view::{Defaults, Derive, Rank, Said, Sections, View, Views};
@@ -60,7 +57,7 @@ pub use cases::{all_rows, columns, name_of, titles};
 pub use chart::{Axis, Curve, Key, Lanes, Mark, Plane, Scale, hue};
 pub use document::{Block, Cell, Column, Document, Found, Headline, Note, Section, Table, Tone};
 pub use entry::{Entry, Standing};
-pub use gathered::{distinct, grouped};
+pub use gathered::{distinct, grouped, same_order};
 pub use grid::Grid;
 pub use headline::{base_cases, fault, headline};
 pub use limits::Limits;

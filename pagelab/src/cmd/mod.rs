@@ -13,7 +13,6 @@ mod resume;
 mod run;
 mod segment;
 mod selftest;
-mod tier;
 mod trace;
 
 use std::ffi::OsString;
@@ -39,7 +38,7 @@ const GENERAL: &[Row] = &[
 ];
 
 /// Those that parts bring.
-pub(crate) const OF_PARTS: &[Row] = &[segment::ROW, trace::ROW, tier::ROW];
+pub(crate) const OF_PARTS: &[Row] = &[segment::ROW, trace::ROW];
 
 /// Those for many machines, for old runs, and for pagelab itself.
 const REST: &[Row] = &[

@@ -44,8 +44,11 @@ mod segment_fault;
 mod stages;
 mod support;
 mod throughput;
+#[path = "../../../tiering/tests/e2e/tier.rs"]
 mod tier;
+#[path = "../../../tiering/tests/e2e/tier_program.rs"]
 mod tier_program;
+#[path = "../../../tiering/tests/e2e/tier_promote.rs"]
 mod tier_promote;
 mod tlb;
 mod trace;

@@ -6,8 +6,6 @@ use pagelab_report::{VIEWS, Views};
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
-mod curve;
-#[cfg(test)]
 mod findings;
 #[cfg(test)]
 mod forms;
@@ -42,5 +40,6 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+    let tiers = pagelab_tiering::PART.views;
+    Views::new(PART.views.iter().chain(VIEWS).chain(tiers), |_, _| None)
 }

@@ -20,7 +20,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("cli", &["record", "sys", "bench", "report"]),
     ("emulation", &["sys", "cli"]),
     ("program", &["record", "trace", "sys", "bench", "workloads", "report", "cli", "emulation"]),
-    ("tiering", &["record", "trace", "sys", "tier", "bench", "workloads", "cli"]),
+    ("tiering", &["record", "trace", "sys", "tier", "live", "bench", "workloads", "report", "cli"]),
     (
         "pagelab",
         &[
@@ -28,8 +28,6 @@ const HOUSE: &[(&str, &[&str])] = &[
             "trace",
             "sys",
             "emu",
-            "tier",
-            "live",
             "bench",
             "workloads",
             "report",

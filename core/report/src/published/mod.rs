@@ -6,7 +6,6 @@
 //! output of somebody's program, a sum in 64 bits) is a template beside them, `report.j2`.
 
 mod claims;
-pub(crate) mod compared;
 mod figure;
 mod functions;
 mod machines;

@@ -2,7 +2,6 @@
 //!
 //! What a row may say is [`View`]; a part of a report is a file and a row here.
 
-mod curve;
 mod distributions;
 mod environment;
 mod findings;
@@ -10,7 +9,6 @@ mod fit;
 mod latency;
 mod limits;
 mod memtype;
-mod micro;
 mod other;
 mod outcomes;
 mod path;
@@ -18,7 +16,6 @@ mod replay;
 mod segment;
 mod stages;
 mod throughput;
-mod tier;
 mod tlb;
 mod trace;
 mod userfaultfd;
@@ -44,7 +41,6 @@ use crate::{
 pub const VIEWS: &[View] = &[
     View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
-    View { rank: Rank::Answer, sections: Each(&[tier::compared_section]), ..View::NONE },
     View {
         workloads: &[latency::WORKLOAD],
         main: &[(FAULT, Time::Elapsed)],
@@ -153,29 +149,6 @@ pub const VIEWS: &[View] = &[
         derive: &[Alone(tlb::derive)],
         sections: Each(&[tlb::section]),
         headlines: tlb::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[micro::WORKLOAD],
-        short: &["mode", "page"],
-        sections: Each(&[micro::section, micro::beside]),
-        headlines: micro::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[curve::WORKLOAD],
-        short: &["size", "threads"],
-        derive: &[Alone(curve::derive)],
-        sections: Each(&[curve::section]),
-        headlines: curve::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[tier::WORKLOAD],
-        short: &["scenario"],
-        derive: &[Alone(tier::derive)],
-        sections: Each(&[tier::section]),
-        headlines: tier::headlines,
         ..View::NONE
     },
     View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },

@@ -26,7 +26,7 @@ use pagelab_sys::process::catch_interrupts;
 use pagelab_workloads::trace::params::Asked;
 use serde_json::{Value, json};
 
-use super::run::plan_of_cases;
+use crate::plan::plan_of_cases;
 use crate::{
     args::{self, Format, Row, Short},
     exit::{Exit, Failure},

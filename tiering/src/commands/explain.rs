@@ -9,6 +9,7 @@ mod told;
 
 use std::{ffi::OsString, path::PathBuf};
 
+use crate::preset;
 use clap::Args;
 use pagelab_live::{
     Reason,
@@ -17,12 +18,11 @@ use pagelab_live::{
 };
 use pagelab_sys::machine::{Tree, tiers::MemoryNode};
 use pagelab_tier::{Row as _, policy::Needs};
-use pagelab_tiering::preset;
 use serde_json::{Value, json};
 
 use self::told::{Spread, Told, Took, seconds};
 use super::promote::{Asked, Kept, Once, Promote};
-use crate::{
+use pagelab_cli::{
     args::Run,
     exit::{Exit, Failure},
     output,

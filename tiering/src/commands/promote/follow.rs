@@ -19,7 +19,7 @@ use pagelab_sys::{
 };
 
 use super::{Promote, program::Started, refused, sum::Sum};
-use crate::exit::Failure;
+use pagelab_cli::exit::Failure;
 
 /// A look at what was not used the last time comes twice as late, so often at most: a process that
 /// does nothing costs a look in eight intervals.

@@ -5,7 +5,7 @@
 use pagelab_live::predict::Predicted;
 use serde_json::{Value, json};
 
-use crate::cmd::tier::promote::Once;
+use crate::commands::promote::Once;
 
 /// A policy, what was predicted of it, and what came.
 #[derive(Debug)]

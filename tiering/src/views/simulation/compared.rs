@@ -9,11 +9,8 @@
 //! It knows no number of any mail: both sides are in the record of the simulation.
 
 use super::{WORKLOAD, title};
-use crate::{
-    Cell, Entry, Grid, Note, Run, Section, Table, Tone,
-    gathered::same_order,
-    published::compared::{self, Compared, Kind},
-};
+use crate::views::published::{self as published, Compared, Kind};
+use pagelab_report::{Cell, Entry, Grid, Note, Run, Section, Table, Tone, same_order};
 
 /// Standard deviations up to which a difference may be chance.
 const CHANCE: f64 = 3.0;
@@ -22,7 +19,7 @@ const CHANCE: f64 = 3.0;
 pub(crate) fn compared_section(run: &Run) -> Option<Section> {
     let mine = run.entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
     let with: Vec<(&Entry, Vec<Compared>)> = mine
-        .filter_map(|entry| Some((entry, compared::compared(entry.measured()?))))
+        .filter_map(|entry| Some((entry, published::compared(entry.measured()?))))
         .filter(|(_, rows)| rows.iter().any(|row| row.published.is_some()))
         .collect();
     with.first()?;
@@ -82,7 +79,7 @@ fn percent(error: f64) -> String {
 fn freedom(entry: &Entry, rows: &[Compared]) -> String {
     let main = || rows.iter().filter(|row| row.published.is_some() && !row.is_variant());
     let of = |kind: Kind| main().filter(|row| row.kind == kind).count();
-    let fitted = compared::constants(entry)
+    let fitted = published::constants(entry)
         .iter()
         .filter(|constant| constant.is_fitted() && !constant.is_variant())
         .count();
@@ -136,10 +133,10 @@ fn remark(row: &Compared) -> Option<Note> {
 
 /// Every constant of the model with what it was chosen by.
 fn constants(entry: &Entry) -> Option<Table> {
-    let all = compared::constants(entry);
+    let all = published::constants(entry);
     all.first()?;
-    let tone = |one: &compared::Constant| if one.is_fitted() { Tone::Strong } else { Tone::Plain };
-    let table = Grid::<&compared::Constant>::new()
+    let tone = |one: &published::Constant| if one.is_fitted() { Tone::Strong } else { Tone::Plain };
+    let table = Grid::<&published::Constant>::new()
         .words("constant", 0, |constant| constant.name.clone())
         .number("value", 0, |constant| constant.display())
         .words("from", 0, |constant| Cell::toned(constant.word.as_str(), tone(constant)))
@@ -155,7 +152,7 @@ mod tests {
     use pagelab_record::vocabulary::Check;
 
     use super::*;
-    use crate::views::tier::tests::{record, with_time};
+    use crate::views::simulation::tests::{record, with_time};
 
     fn compared(source: &str, columns: &[(&str, &str)], rows: [&[i64]; 5]) -> Rows {
         let column =
@@ -200,7 +197,9 @@ mod tests {
     }
 
     fn of(entries: Vec<Entry>) -> Option<Section> {
-        compared_section(&Run { entries, ..Run::default() })
+        let mut run = Run::default();
+        run.entries = entries;
+        compared_section(&run)
     }
 
     fn words(section: &Section) -> String {

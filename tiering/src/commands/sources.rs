@@ -6,7 +6,7 @@ use pagelab_report::Listing;
 use pagelab_sys::machine::Tree;
 use serde_json::json;
 
-use crate::{
+use pagelab_cli::{
     args::{Format, Run},
     exit::{Exit, Failure},
     output,

@@ -5,20 +5,23 @@
 //! simulated one of none; so what stands side by side is each column's time against its own of no
 //! migration, and its promotions against its pages.
 
-use pagelab_record::{Nature, vocabulary::counter};
-
-use crate::{
-    Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
-    group_thousands, headline, parameter, parameters,
+use pagelab_record::{
+    Nature,
+    vocabulary::{counter, parameter},
 };
+
+use super::simulation::WORKLOAD as SIMULATION;
 use pagelab_record::vocabulary::{
     arm::NONE,
     series::{RUN, SCORE},
-    workload::SIMULATION,
+};
+use pagelab_report::{
+    Cell, Entry, Grid, Headline, Quantity, Run, Section, all_rows, columns, elapsed,
+    group_thousands, headline, parameters,
 };
 
 /// The workload that this view reads.
-pub(crate) use pagelab_record::vocabulary::workload::MICRO as WORKLOAD;
+pub(crate) const WORKLOAD: &str = "tier/micro";
 
 /// The published scenario that it is of.
 const SCENARIO: &str = "pghot-v7/scan-1s";
@@ -161,7 +164,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
             |other: &&&Entry| other.value(parameter::MODE) == NONE && rest(other) == rest(entry);
         let still = score(valid.iter().find(is_control)?)?;
         let mode = entry.value(parameter::MODE);
-        let ratio = score(entry)?.over(still, crate::Unit::Ratio).filter(|_| mode != NONE)?;
+        let ratio =
+            score(entry)?.over(still, pagelab_report::Unit::Ratio).filter(|_| mode != NONE)?;
         let label = format!("of the time without migration, random accesses with {mode}");
         Some(headline(ratio, label, &[]))
     };

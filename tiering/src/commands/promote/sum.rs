@@ -12,10 +12,10 @@ const ENDED: usize = 20;
 
 /// What came of all processes together.
 #[derive(Debug, Default)]
-pub(in crate::cmd::tier) struct Sum {
+pub(in crate::commands) struct Sum {
     pub(super) passes: u64,
-    pub(in crate::cmd::tier) promoted: u64,
-    pub(in crate::cmd::tier) demoted: u64,
+    pub(in crate::commands) promoted: u64,
+    pub(in crate::commands) demoted: u64,
     calls: u64,
     split: u64,
     waited_ns: u64,
@@ -25,7 +25,7 @@ pub(in crate::cmd::tier) struct Sum {
     last: BTreeMap<u32, Pass>,
     looks: BTreeMap<u32, u64>,
     hottest: BTreeMap<u32, (u64, Vec<HotRange>)>,
-    pub(in crate::cmd::tier) reasons: Vec<Reason>,
+    pub(in crate::commands) reasons: Vec<Reason>,
     ended: Vec<String>,
     ended_more: u64,
 }
@@ -61,7 +61,7 @@ impl Sum {
     }
 
     /// Whether anything was looked at.
-    pub(in crate::cmd::tier) fn has_looked(&self) -> bool {
+    pub(in crate::commands) fn has_looked(&self) -> bool {
         self.looks.values().any(|looks| *looks > 0)
     }
 

@@ -32,7 +32,7 @@ use pagelab_tier::PolicySpec;
 
 pub(super) use self::kept::Kept;
 use self::{program::Started, sum::Sum};
-use crate::{
+use pagelab_cli::{
     args::{Format, Run},
     exit::{Exit, Failure},
     output,

@@ -6,7 +6,9 @@
 use pagelab_record::Measured;
 
 use super::{arms, count, table};
-use crate::{Axis, Block, Curve, Key, Lanes, Mark, Plane, Quantity, Scale, Unit, chart::Row, hue};
+use pagelab_report::{
+    Axis, Block, Curve, Key, Lanes, Mark, Plane, Quantity, Scale, Unit, chart::Row, hue,
+};
 
 /// What is drawn of a simulation.
 pub(super) fn blocks(measured: &Measured) -> impl Iterator<Item = Block> {

@@ -1,17 +1,17 @@
 //! `pagelab tier simulate`: a scenario, or a grid around one, and what was published beside.
 
+use crate::{preset::PRESETS, simulation::SIMULATION};
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{plan::Plan, suite::Entry};
 use pagelab_record::Outcome;
 use pagelab_report::{Forms, visible};
-use pagelab_tiering::{preset::PRESETS, simulation::SIMULATION};
 
 use super::{grid, rows};
-use crate::{
+use pagelab_cli::{
     args::{self, Format, Short},
-    cmd::run::plan_of_cases,
     exit::{Exit, Failure},
     output,
+    plan::plan_of_cases,
     session::{self, Run},
 };
 

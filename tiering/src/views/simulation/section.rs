@@ -6,7 +6,7 @@
 use pagelab_record::units;
 
 use super::{COUNTS, RUN, WORKLOAD, arms, charts, count, policies, title, titles, with_regret};
-use crate::{
+use pagelab_report::{
     Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, elapsed, group_thousands, tally,
 };
 

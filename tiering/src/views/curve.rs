@@ -6,14 +6,14 @@
 
 use pagelab_record::{Case, Measured, Nature};
 
-use crate::{
+use pagelab_record::vocabulary::series::SCORE;
+use pagelab_report::{
     Cell, Entry, Grid, Headline, Numbers, Quantity, Run, Section, Unit, all_rows, columns, elapsed,
     headline,
 };
-use pagelab_record::vocabulary::series::SCORE;
 
 /// The workload that this view reads.
-pub(crate) use pagelab_record::vocabulary::workload::CURVE as WORKLOAD;
+pub(crate) const WORKLOAD: &str = "tier/curve";
 
 /// The arms, which are shares in percent.
 const SHARES: [&str; 11] = ["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"];

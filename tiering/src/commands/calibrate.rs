@@ -10,17 +10,17 @@
 use pagelab_report::Forms;
 use std::path::PathBuf;
 
+use crate::curve::CURVE;
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{Read, Workload, plan::Plan, runner::Runner, suite::Entry};
 use pagelab_record::{Case, Clock, Measured, Record, stats::Samples, units::display_bytes};
-use pagelab_tiering::curve::CURVE;
 use serde_json::json;
 
-use crate::{
+use pagelab_cli::{
     args::{self, Format, Short},
-    cmd::run::plan_of_cases,
     exit::{Exit, Failure},
     output,
+    plan::plan_of_cases,
     session::{self, Run},
     settings,
 };
@@ -287,7 +287,7 @@ fn seconds(measured: &Measured, arm: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_tiering::preset;
+    use crate::preset;
 
     use super::*;
 

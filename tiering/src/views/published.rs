@@ -8,7 +8,7 @@
 
 use pagelab_record::{Column, Measured, Table, units};
 
-use crate::{Entry, group_thousands};
+use pagelab_report::{Entry, group_thousands};
 
 pagelab_record::named! {
     /// What a row is worth.
@@ -25,7 +25,7 @@ pagelab_record::named! {
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metric {
+pub(crate) struct Metric {
     /// The kernel's name, where there is one.
     pub name: String,
     unit: String,
@@ -51,7 +51,7 @@ impl Metric {
 
 /// One published number and what the model makes of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// The source of the run.
     pub source: String,
     /// What is compared.
@@ -70,7 +70,7 @@ pub struct Compared {
 
 impl Compared {
     /// How far the model is off, as a share of the published number.
-    pub fn error(&self) -> Option<f64> {
+    pub(crate) fn error(&self) -> Option<f64> {
         let published = self.published?;
         let off = self.simulated - published;
         if off == 0.0 {
@@ -80,7 +80,7 @@ impl Compared {
     }
 
     /// The same in standard deviations of the published mean.
-    pub fn sigmas(&self) -> Option<f64> {
+    pub(crate) fn sigmas(&self) -> Option<f64> {
         let of_mean = self.deviation.filter(|one| *one > 0.0)? / f64::from(self.runs.max(1)).sqrt();
         Some((self.simulated - self.published?) / of_mean)
     }
@@ -124,7 +124,7 @@ impl Constant {
 const MICRO: f64 = 1e6;
 
 /// The comparison in a record, where it has one.
-pub fn compared(measured: &Measured) -> Vec<Compared> {
+pub(crate) fn compared(measured: &Measured) -> Vec<Compared> {
     let tables = measured.tables.iter();
     let named = tables.filter_map(|table| Some((table.name.strip_prefix("compared/")?, table)));
     named.flat_map(|(source, table)| of_source(source, table)).collect()

@@ -17,10 +17,10 @@ mod simulate;
 mod sources;
 mod status;
 
-use crate::args::Row;
+use pagelab_cli::args::Row;
 
 /// The commands of `pagelab tier`.
-pub(super) const ROW: Row = Row::group(
+pub(crate) const ROW: Row = Row::group(
     "tier",
     "Tiered memory: which pages are hot, who moves them, and what that is worth",
     &[

@@ -4,7 +4,7 @@ use pagelab_record::{Clock, Measured, Nature, Outcome, Record, vocabulary::Check
 use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
-use crate::golden::{case, claim, journal, measured, values};
+use crate::made::{case, claim, journal, measured, values};
 
 /// C(u) = 1 + 3 u², in ms, at some shares in percent.
 fn curve(shares: &[u32]) -> Record {

@@ -14,14 +14,16 @@ mod section;
 use pagelab_record::{Case, Measured, Table};
 
 pub(crate) use self::{compared::compared_section, section::section};
-use crate::{
+use pagelab_report::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, distinct, elapsed, headline as make,
-    parameter, parameters, tally,
+    parameters, tally,
 };
 
-pub(crate) use pagelab_record::vocabulary::{
-    arm::NONE, arm::ORACLE, series::RUN, workload::SIMULATION as WORKLOAD,
-};
+use pagelab_record::vocabulary::parameter;
+pub(crate) use pagelab_record::vocabulary::{arm::NONE, arm::ORACLE, series::RUN};
+
+/// The workload that this view reads.
+pub(crate) const WORKLOAD: &str = "tier/simulation";
 
 /// What is counted of an arm, in the order of the columns: counter, what to call it, and how soon
 /// its column is dropped.
@@ -214,7 +216,7 @@ pub(crate) mod tests {
         let tables = vec![Table::new("shares/pghot", columns, rows)];
         let mut record = record(Measured { series, counters, tables, ..Measured::default() });
         record.case = record.case.with("generator", generator).with("policy", "all");
-        crate::views::entry(&record)
+        pagelab_report::Views::new(crate::views::VIEWS, |_, _| None).entry(&record)
     }
 
     #[test]
@@ -232,7 +234,8 @@ pub(crate) mod tests {
     fn two_cases_with_an_oracle_make_a_heat_map_and_each_is_drawn() {
         let entries = [entry("zipf"), entry("gups")];
         let told = |entries: &[Entry]| {
-            let run = Run { entries: entries.into(), ..Run::default() };
+            let mut run = Run::default();
+            run.entries = entries.into();
             serde_json::to_string(&section(&run).unwrap().blocks).unwrap()
         };
         let text = told(&entries);

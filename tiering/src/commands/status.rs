@@ -16,7 +16,7 @@ use pagelab_sys::{
     time::monotonic_raw_ns,
 };
 
-use crate::{
+use pagelab_cli::{
     args::Run,
     exit::{Exit, Failure},
     output,

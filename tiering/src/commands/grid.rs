@@ -21,7 +21,7 @@ use pagelab_bench::{
 use pagelab_record::Record;
 use pagelab_sys::process::{catch_interrupts, interrupted};
 
-use crate::{
+use pagelab_cli::{
     exit::{Exit, Failure},
     progress::{self, Progress},
     session::Run,

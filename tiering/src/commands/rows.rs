@@ -1,11 +1,12 @@
 //! What `tier simulate` prints: the rows of each case as JSON, and what a file says about them.
 
+use crate::preset::{self, Preset};
+use crate::views::published::{Compared, Kind, compared};
 use pagelab_record::{Measured, Record};
-use pagelab_report::{Compared, Kind, Listing, compared};
-use pagelab_tiering::preset::{self, Preset};
+use pagelab_report::Listing;
 use serde_json::{Map, Value, json};
 
-use crate::output;
+use pagelab_cli::output;
 
 /// One object for one case, an array that says which for several.
 pub(super) fn json(records: &[Record]) -> String {

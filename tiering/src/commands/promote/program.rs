@@ -15,7 +15,7 @@ use pagelab_sys::process::{
     relay,
 };
 
-use crate::{exit::Failure, preload};
+use pagelab_cli::{exit::Failure, preload};
 
 /// What sees a program without a library in it.
 const OTHER_SOURCES: &str = "--source soft-dirty, hint-faults or page-idle see it from outside";

@@ -11,11 +11,11 @@ const MOST: usize = 1 << 30;
 
 /// What was written so far; whoever writes has a copy of it.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cmd::tier) struct Kept(Rc<RefCell<Vec<u8>>>);
+pub(in crate::commands) struct Kept(Rc<RefCell<Vec<u8>>>);
 
 impl Kept {
     /// All of it.
-    pub(in crate::cmd::tier) fn take(&self) -> Vec<u8> {
+    pub(in crate::commands) fn take(&self) -> Vec<u8> {
         self.0.take()
     }
 }
