@@ -44,10 +44,10 @@ def load(run: str | PathLike[str]) -> Run:
 def simulate(scenario: str | PathLike[str] = "plain", **parameters: Value) -> list[dict[str, Any]]:
     """Simulates what a tiering policy would do with the pages of a machine that is described.
 
-    `scenario` is a preset or the path of a scenario file (docs/presets.md); `parameters` are those
-    of tier/simulation: `policy` (one, or a list), `generator` or `trace`, `size` and `fast` (bytes,
-    or a share such as ``"25%"``), `accesses`, `threads`, `period`, `threshold`, `window` (ms), …
-    Parameters of a policy stand in its text: ``"pghot:threshold=2+window=1000"``.
+    `scenario` is a preset or the path of a scenario file (tiering/docs/presets.md); `parameters`
+    are those of tier/simulation: `policy` (one, or a list), `generator` or `trace`, `size` and
+    `fast` (bytes, or a share such as ``"25%"``), `accesses`, `threads`, `period`, `threshold`,
+    `window` (ms), … Parameters of a policy stand in its text: ``"pghot:threshold=2+window=1000"``.
 
     Returns a dictionary for each policy (or run of the scenario), in their order: ``arm`` is its
     name, ``time_ns`` the model's time, all else counts that are named as the kernel's counters:

@@ -3,8 +3,8 @@
 //!
 //! The one idea: the kernel does not wait for a handler; it answers `EFAULT` where memory is
 //! closed. So the calls that programs make by name are listed here with what they reach. A call
-//! that is not listed, or that no name leads to, may still fail: docs/tier-promote.md says which.
-//! Locks are reached by calls without a name; memory with one in it is looked at no more.
+//! that is not listed, or that no name leads to, may still fail: tiering/docs/tier-promote.md says
+//! which. Locks are reached by calls without a name; memory with one in it is looked at no more.
 
 use std::{
     ffi::{c_char, c_int, c_void},

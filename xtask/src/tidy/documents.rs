@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Problem, sources::before_tests, tree::Tree};
 
+/// Where pages of workloads are, beside the folder `docs` of each part.
 const PAGES: &str = "docs/workloads/";
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_MAX_LINES: usize = 150;
@@ -20,23 +21,23 @@ pub(crate) fn workload_pages(tree: &Tree) -> Vec<Problem> {
     for (name, (file, line)) in &workloads {
         let page = page_of(name);
         let heading = format!("# {name}");
-        match tree.files.get(&page) {
+        match tree.with_extension("md").find(|(file, _)| is_page(file, &page)) {
             None => {
                 let cure =
                     format!("write it: what is timed, what is not, and why: start `{heading}`");
-                let what = format!("workload `{name}` has no page {page}");
+                let what = format!("workload `{name}` has no page {PAGES}{page}");
                 problems.push(Problem::new(file, *line, what, cure));
             }
-            Some(text) if !text.starts_with(&heading) => {
+            Some((page, text)) if !text.starts_with(&heading) => {
                 let what = format!("does not start with the name of `{name}`");
-                problems.push(Problem::new(&page, 1, what, format!("start with `{heading}`")));
+                problems.push(Problem::new(page, 1, what, format!("start with `{heading}`")));
             }
             Some(_) => {}
         }
     }
     for (file, _) in tree.with_extension("md") {
         let Some(page) = file.strip_prefix(PAGES) else { continue };
-        if page != README && !workloads.keys().any(|name| page_of(name) == file) {
+        if page != README && !workloads.keys().any(|name| page_of(name) == page) {
             let cure = "delete it, or name it as the workload is named: <collection>-<name>.md";
             problems.push(Problem::new(file, 0, "is the page of no workload", cure));
         }
@@ -45,7 +46,13 @@ pub(crate) fn workload_pages(tree: &Tree) -> Vec<Problem> {
 }
 
 fn page_of(workload: &str) -> String {
-    format!("{PAGES}{}.md", workload.replace('/', "-"))
+    format!("{}.md", workload.replace('/', "-"))
+}
+
+/// Whether a file is that page: in the folder of all, or in that of a part.
+fn is_page(file: &str, page: &str) -> bool {
+    let folder = file.strip_suffix(page);
+    folder.is_some_and(|folder| folder == PAGES || folder.ends_with("/docs/"))
 }
 
 /// Names of workloads, and where: of each constant that is one, the literal `collection/name`.
@@ -190,6 +197,8 @@ mod tests {
         let page = "docs/workloads/fault-throughput.md";
         let fine = Tree::of(&[(BENCH, CODE), (page, "# fault/throughput\n")]);
         assert_eq!(workload_pages(&fine), []);
+        let of_part = Tree::of(&[(BENCH, CODE), ("fault/docs/fault-throughput.md", "# F\n")]);
+        assert_eq!(&*workload_pages(&of_part)[0].file, "fault/docs/fault-throughput.md");
         let other = Tree::of(&[(BENCH, CODE), (page, "# Faults\n")]);
         assert_eq!(workload_pages(&other).len(), 1);
     }
