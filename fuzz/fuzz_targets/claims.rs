@@ -11,9 +11,10 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use pagelab_fuzz::{folder, short, sow, text};
+use pagelab_memtype::PART as MEMTYPE;
 use pagelab_program::PART;
 use pagelab_record::{Record, RunHeader, journal};
-use pagelab_report::{Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, LATER, Publication, Report, Style, VIEWS, Views};
 
 /// Publications of ours: their files are what is edited.
 const OURS: [(&str, &str, &str, &str); 3] =
@@ -101,7 +102,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         }
         Ok(publication) => {
             let (header, records) = &*GOLDEN;
-            let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
+            let rows = PART.views.iter().chain(VIEWS).chain(MEMTYPE.views).chain(LATER);
+            let views = Views::new(rows, |_, _| None);
             let report = Report::of(header, records, None, &[publication], &views);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use pagelab_cli::{DoctorSection, Hidden, Part, Source, settings::CASE_COMMAND};
 use pagelab_live::status::{Why, reasons};
-use pagelab_report::VIEWS;
+use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
 use pagelab_sys::machine::Tree;
 use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
 use serde_json::json;
@@ -26,7 +26,8 @@ macro_rules! folder {
 }
 
 /// Every part.
-pub(crate) const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS];
+pub(crate) const PARTS: &[&Part] =
+    &[&pagelab_program::PART, &OTHERS, &pagelab_memtype::PART, &LATER];
 
 /// What has no crate of its own yet.
 const OTHERS: Part = Part {
@@ -54,6 +55,9 @@ const OTHERS: Part = Part {
     }],
     ..Part::NONE
 };
+
+/// What comes behind them and has none yet either.
+const LATER: Part = Part { views: LATER_VIEWS, ..Part::NONE };
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

@@ -10,9 +10,10 @@
 
 use std::{fs, path::Path, process::Command};
 
+use pagelab_memtype::PART as MEMTYPE;
 use pagelab_program::PART;
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, LATER, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -112,7 +113,7 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+    Views::new(PART.views.iter().chain(VIEWS).chain(MEMTYPE.views).chain(LATER), |_, _| None)
 }
 
 fn golden() -> Contents {

@@ -71,7 +71,7 @@ fn simulated(pairs: &[(String, String)]) -> PyResult<Outcomes> {
     let failed = |error: &dyn std::fmt::Display| PyRuntimeError::new_err(error.to_string());
     let inputs = Inputs::none().map_err(|error| failed(&error))?;
     let (measured, constants) =
-        measure(planned.workload, &planned.case, &planned.method, 0, &inputs)
+        measure(planned.workload, &planned.case, &planned.method, 0, inputs)
             .map_err(|error| failed(&error))?;
     proven(&measured)?;
     let times = measured.series.iter().filter(|series| series.clock == Clock::Scripted);

@@ -7,13 +7,14 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
+use pagelab_memtype::PART as MEMTYPE;
 use pagelab_program::PART;
 use pagelab_record::{
     Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Unit,
     journal::{self, Damage},
     latency, units,
 };
-use pagelab_report::{Line, Report, Style, Told, VIEWS, Views};
+use pagelab_report::{Forms, LATER, Line, Report, Style, Told, VIEWS, Views};
 use pyo3::{
     exceptions::{PyOSError, PyValueError},
     prelude::*,
@@ -24,7 +25,7 @@ use crate::arrow::Table;
 
 /// What is shown of every workload.
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), default_of)
+    Views::new(PART.views.iter().chain(VIEWS).chain(MEMTYPE.views).chain(LATER), default_of)
 }
 
 /// A run: its records, and its numbers as tables.

@@ -1,7 +1,8 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
+use pagelab_memtype::PART as MEMTYPE;
 use pagelab_program::PART;
-use pagelab_report::{VIEWS, Views};
+use pagelab_report::{LATER, VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -42,5 +43,5 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+    Views::new(PART.views.iter().chain(VIEWS).chain(MEMTYPE.views).chain(LATER), |_, _| None)
 }

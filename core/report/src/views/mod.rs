@@ -9,7 +9,6 @@ mod findings;
 mod fit;
 mod latency;
 mod limits;
-mod memtype;
 mod micro;
 mod other;
 mod outcomes;
@@ -25,7 +24,7 @@ mod userfaultfd;
 mod verify;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, OP, REPLAY, TEST};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, REPLAY};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -39,6 +38,42 @@ use crate::{
         View,
     },
 };
+
+/// What comes behind the views of other parts.
+pub const LATER: &[View] = &[
+    View {
+        workloads: &[tlb::WORKLOAD],
+        main: &[(LOAD, Time::Elapsed)],
+        short: &["page", "size"],
+        derive: &[Alone(tlb::derive)],
+        sections: Each(&[tlb::section]),
+        headlines: tlb::headlines,
+        ..View::NONE
+    },
+    View {
+        workloads: &[micro::WORKLOAD],
+        short: &["mode", "page"],
+        sections: Each(&[micro::section, micro::beside]),
+        headlines: micro::headlines,
+        ..View::NONE
+    },
+    View {
+        workloads: &[curve::WORKLOAD],
+        short: &["size", "threads"],
+        derive: &[Alone(curve::derive)],
+        sections: Each(&[curve::section]),
+        headlines: curve::headlines,
+        ..View::NONE
+    },
+    View {
+        workloads: &[tier::WORKLOAD],
+        short: &["scenario"],
+        derive: &[Alone(tier::derive)],
+        sections: Each(&[tier::section]),
+        headlines: tier::headlines,
+        ..View::NONE
+    },
+];
 
 /// Every part of a report, in the order of reading.
 pub const VIEWS: &[View] = &[
@@ -120,62 +155,6 @@ pub const VIEWS: &[View] = &[
         derive: &[Alone(trace::derive)],
         sections: Each(&[trace::section]),
         headlines: trace::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::BANDWIDTH],
-        main: &[(TEST, Time::Elapsed)],
-        short: &["type", "test"],
-        derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
-        sections: Each(&[memtype::bandwidth_section]),
-        headlines: memtype::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::LATENCY],
-        main: &[(OP, Time::Elapsed)],
-        short: &["type"],
-        sections: Each(&[memtype::latency_section]),
-        headlines: memtype::latency_headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::ORDER],
-        short: &["type", "store", "fence"],
-        sections: Each(&[memtype::order_section]),
-        headlines: memtype::order_headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[tlb::WORKLOAD],
-        main: &[(LOAD, Time::Elapsed)],
-        short: &["page", "size"],
-        derive: &[Alone(tlb::derive)],
-        sections: Each(&[tlb::section]),
-        headlines: tlb::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[micro::WORKLOAD],
-        short: &["mode", "page"],
-        sections: Each(&[micro::section, micro::beside]),
-        headlines: micro::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[curve::WORKLOAD],
-        short: &["size", "threads"],
-        derive: &[Alone(curve::derive)],
-        sections: Each(&[curve::section]),
-        headlines: curve::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[tier::WORKLOAD],
-        short: &["scenario"],
-        derive: &[Alone(tier::derive)],
-        sections: Each(&[tier::section]),
-        headlines: tier::headlines,
         ..View::NONE
     },
     View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
