@@ -14,14 +14,15 @@ use std::{
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_cli::{Part, part};
-use pagelab_report::VIEWS;
+use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS, &pagelab_tiering::PART];
+const PARTS: &[&Part] =
+    &[&pagelab_program::PART, &OTHERS, &pagelab_memtype::PART, &LATER, &pagelab_tiering::PART];
 
 /// What has no crate of its own yet.
 const OTHERS: Part = Part {
@@ -31,6 +32,9 @@ const OTHERS: Part = Part {
     suites: suites::BUILT_IN,
     ..Part::NONE
 };
+
+/// What comes behind them and has none yet either.
+const LATER: Part = Part { views: LATER_VIEWS, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

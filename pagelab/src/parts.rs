@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
-use pagelab_report::VIEWS;
+use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
 use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
 
 use crate::cmd;
 
 /// Every part.
-pub(crate) const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS, &pagelab_tiering::PART];
+pub(crate) const PARTS: &[&Part] =
+    &[&pagelab_program::PART, &OTHERS, &pagelab_memtype::PART, &LATER, &pagelab_tiering::PART];
 
 /// What has no crate of its own yet.
 const OTHERS: Part = Part {
@@ -28,6 +29,9 @@ const OTHERS: Part = Part {
     hidden: &[Hidden { is_it: path::is_first, main: first_process }],
     ..Part::NONE
 };
+
+/// What comes behind them and has none yet either.
+const LATER: Part = Part { views: LATER_VIEWS, ..Part::NONE };
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

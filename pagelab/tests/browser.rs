@@ -10,9 +10,10 @@
 
 use std::{fs, path::Path, process::Command};
 
+use pagelab_memtype::PART as MEMTYPE;
 use pagelab_program::PART;
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, LATER, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -112,8 +113,8 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    let tiers = pagelab_tiering::PART.views;
-    Views::new(PART.views.iter().chain(VIEWS).chain(tiers), |_, _| None)
+    let later = MEMTYPE.views.iter().chain(LATER).chain(pagelab_tiering::PART.views);
+    Views::new(PART.views.iter().chain(VIEWS).chain(later), |_, _| None)
 }
 
 fn golden() -> Contents {

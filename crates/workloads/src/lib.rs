@@ -10,7 +10,6 @@ pub mod emu;
 pub mod fault;
 pub mod frequency;
 pub mod limit;
-pub mod memtype;
 pub mod segment;
 pub mod suites;
 pub mod tlb;
@@ -18,6 +17,7 @@ pub mod trace;
 
 pub use catalogue::{CATALOGUE, catalogue};
 pub use pagelab_bench::{cpus, needs};
+pub use pagelab_memtype::workloads as memtype;
 
 /// Every workload, in the order `pagelab list` prints them.
 ///

@@ -1,7 +1,8 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
+use pagelab_memtype::PART as MEMTYPE;
 use pagelab_program::PART;
-use pagelab_report::{VIEWS, Views};
+use pagelab_report::{LATER, VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -40,6 +41,6 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let tiers = pagelab_tiering::PART.views;
-    Views::new(PART.views.iter().chain(VIEWS).chain(tiers), |_, _| None)
+    let later = MEMTYPE.views.iter().chain(LATER).chain(pagelab_tiering::PART.views);
+    Views::new(PART.views.iter().chain(VIEWS).chain(later), |_, _| None)
 }

@@ -8,7 +8,6 @@ mod findings;
 mod fit;
 mod latency;
 mod limits;
-mod memtype;
 mod other;
 mod outcomes;
 mod path;
@@ -22,7 +21,7 @@ mod userfaultfd;
 mod verify;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, OP, REPLAY, TEST};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, REPLAY};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -36,6 +35,17 @@ use crate::{
         View,
     },
 };
+
+/// What comes behind the views of other parts.
+pub const LATER: &[View] = &[View {
+    workloads: &[tlb::WORKLOAD],
+    main: &[(LOAD, Time::Elapsed)],
+    short: &["page", "size"],
+    derive: &[Alone(tlb::derive)],
+    sections: Each(&[tlb::section]),
+    headlines: tlb::headlines,
+    ..View::NONE
+}];
 
 /// Every part of a report, in the order of reading.
 pub const VIEWS: &[View] = &[
@@ -116,39 +126,6 @@ pub const VIEWS: &[View] = &[
         derive: &[Alone(trace::derive)],
         sections: Each(&[trace::section]),
         headlines: trace::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::BANDWIDTH],
-        main: &[(TEST, Time::Elapsed)],
-        short: &["type", "test"],
-        derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
-        sections: Each(&[memtype::bandwidth_section]),
-        headlines: memtype::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::LATENCY],
-        main: &[(OP, Time::Elapsed)],
-        short: &["type"],
-        sections: Each(&[memtype::latency_section]),
-        headlines: memtype::latency_headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::ORDER],
-        short: &["type", "store", "fence"],
-        sections: Each(&[memtype::order_section]),
-        headlines: memtype::order_headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[tlb::WORKLOAD],
-        main: &[(LOAD, Time::Elapsed)],
-        short: &["page", "size"],
-        derive: &[Alone(tlb::derive)],
-        sections: Each(&[tlb::section]),
-        headlines: tlb::headlines,
         ..View::NONE
     },
     View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
