@@ -7,7 +7,9 @@
 mod arm;
 pub mod asked;
 pub mod blocks;
+pub mod common;
 pub mod count;
+pub mod cpus;
 pub mod digest;
 mod grid;
 mod guards;
@@ -17,6 +19,7 @@ mod losses;
 pub mod measure;
 pub mod meter;
 pub mod need;
+pub mod needs;
 pub mod origin;
 pub mod params;
 pub mod partial;

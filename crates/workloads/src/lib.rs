@@ -6,13 +6,11 @@
 use pagelab_bench::{Row, Table, workload::find};
 
 mod catalogue;
-mod cpus;
 pub mod emu;
 pub mod fault;
 pub mod frequency;
 pub mod limit;
 pub mod memtype;
-pub mod needs;
 pub mod segment;
 pub mod suites;
 pub mod tier;
@@ -20,6 +18,7 @@ pub mod tlb;
 pub mod trace;
 
 pub use catalogue::{CATALOGUE, catalogue};
+pub(crate) use pagelab_bench::{cpus, needs};
 
 /// Every workload, in the order `pagelab list` prints them.
 ///

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use pagelab_bench::{Needed, plan};
+use pagelab_bench::{Needed, needs::Memory, plan};
 use pagelab_report::Listing;
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::environment,
 };
-use pagelab_workloads::needs::Memory;
 use serde_json::{Value, json};
 
 use crate::{

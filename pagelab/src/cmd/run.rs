@@ -7,6 +7,7 @@ use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{
     Need, Needed, Remedy,
     asked::{Seconds, share},
+    needs::Memory,
     plan::{self, Outlook, Overrides, Plan},
     remedy,
     suite::{self, Entry, Suite},
@@ -18,7 +19,6 @@ use pagelab_record::{
 };
 use pagelab_report::Listing;
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::needs::Memory;
 
 use super::ab;
 use crate::{

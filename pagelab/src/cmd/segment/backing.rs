@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use pagelab_bench::needs::Pool;
 use pagelab_bench::{Need, Needed, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
@@ -14,7 +15,7 @@ use pagelab_sys::{
     memtype::Device,
     process::segment::{AHEAD_OF, AHEAD_SHARE, Backing, Leaf, Wish, Zero},
 };
-use pagelab_workloads::{memtype::needs::Module, needs::Pool};
+use pagelab_workloads::memtype::needs::Module;
 
 use crate::{exit::Failure, settings};
 

@@ -2,16 +2,18 @@
 
 use std::sync::LazyLock;
 
-use pagelab_bench::{Need, Needed, Read};
 use pagelab_record::Case;
 use pagelab_sys::{SysError, machine::Topology, process::Pinned};
 
-use crate::needs::{Cpus, Node};
+use crate::{
+    Need, Needed, Read,
+    needs::{Cpus, Node},
+};
 
 /// CPUs that this process was allowed to use when it first asked: the least busy one, then on from
 /// there. Asked once: a plan of a hundred thousand cases has one answer, and the process of a case
 /// asks before it binds itself.
-pub(crate) fn free() -> &'static [usize] {
+pub fn free() -> &'static [usize] {
     static FREE: LazyLock<Vec<usize>> = LazyLock::new(|| {
         let topology = Topology::machine();
         let mut cpus = topology.cpus().allowed;
@@ -29,7 +31,7 @@ pub(crate) fn free() -> &'static [usize] {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(crate) fn stay(cpu: Option<usize>) -> Result<(), SysError> {
+pub fn stay(cpu: Option<usize>) -> Result<(), SysError> {
     std::mem::forget(cpu.map(Pinned::to).transpose()?);
     Ok(())
 }
