@@ -13,7 +13,7 @@ use libfuzzer_sys::{
 use pagelab_fuzz::{folder, short, sow, text};
 use pagelab_program::PART;
 use pagelab_record::{Record, RunHeader, journal};
-use pagelab_report::{Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, Publication, Report, Style, VIEWS, Views};
 
 /// Publications of ours: their files are what is edited.
 const OURS: [(&str, &str, &str, &str); 3] =

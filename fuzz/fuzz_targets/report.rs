@@ -17,7 +17,7 @@ use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
 };
-use pagelab_report::{Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, Publication, Report, Style, VIEWS, Views};
 use serde_json::{Number, Value};
 
 /// What is edited.

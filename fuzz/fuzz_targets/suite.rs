@@ -5,21 +5,26 @@
 //! bytes stand for what a person would write wrong.
 #![no_main]
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
 use pagelab_bench::{
-    Kind, Param,
+    Kind, Param, Row,
     plan::{self, Overrides, Plan},
     suite::{self, Known},
 };
+use pagelab_emulation::PART;
 use pagelab_fuzz::{sow, text, written};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::{WORKLOADS, suites};
+use pagelab_workloads::{LATER, suites};
 use toml::{Table, Value};
+
+/// Every workload.
+static WORKLOADS: LazyLock<Vec<Row>> =
+    LazyLock::new(|| [pagelab_workloads::WORKLOADS, PART.workloads, LATER].concat());
 
 /// Values that mean something to one kind of parameter or another.
 const VALUES: &[&str] = &[
@@ -113,7 +118,7 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
     method(input, &mut suite)?;
     let mut cases = Vec::new();
     for _ in 0..input.int_in_range(1..=4)? {
-        let workload = pick(input, WORKLOADS)?;
+        let workload = pick(input, &WORKLOADS)?;
         let mut case = Table::new();
         case.insert("workload".to_owned(), Value::String(workload.name().to_owned()));
         method(input, &mut case)?;
@@ -132,7 +137,7 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
 
 /// What a run would do before it measures.
 fn planned(text: &str) -> Option<Plan> {
-    let suite = suite::parse(text, Known { workloads: WORKLOADS, published: &[] }).ok()?;
+    let suite = suite::parse(text, Known { workloads: &WORKLOADS, published: &[] }).ok()?;
     plan::of_suite(&suite, ClockChoice::Raw, Overrides::default()).ok()
 }
 
@@ -157,8 +162,9 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
 /// The built-in suites, whole and case by case, and choices from the tables.
 fn seeds() -> Vec<Vec<u8>> {
     let raw = |text: &str| [b"\0", text.as_bytes()].concat();
-    let mut seeds: Vec<Vec<u8>> = suites::BUILT_IN.iter().map(|(_, text)| raw(text)).collect();
-    for (_, text) in suites::BUILT_IN {
+    let built_in = [suites::BUILT_IN, PART.suites, suites::LATER].concat();
+    let mut seeds: Vec<Vec<u8>> = built_in.iter().map(|(_, text)| raw(text)).collect();
+    for (_, text) in built_in {
         let cases = text.split("[[case]]\n").skip(1);
         seeds.extend(cases.map(|case| raw(&format!("name = \"a\"\n[[case]]\n{case}"))));
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pagelab_cli::{DoctorSection, Hidden, Part, Source, settings::CASE_COMMAND};
+use pagelab_cli::{DoctorSection, Hidden, Part, publication, settings::CASE_COMMAND};
 use pagelab_live::status::{Why, reasons};
 use pagelab_report::VIEWS;
 use pagelab_sys::machine::Tree;
@@ -11,24 +11,11 @@ use serde_json::json;
 
 use crate::cmd;
 
-/// A folder of `published/`: its name, and its template, if any.
-macro_rules! folder {
-    ($name:literal $(, $template:literal)?) => {
-        Source {
-            name: $name,
-            records: include_str!(concat!("../../published/", $name, "/records.jsonl")),
-            claims: include_str!(concat!("../../published/", $name, "/claims.toml")),
-            template: concat!(
-                $(include_str!(concat!("../../published/", $name, "/", $template)))?
-            ),
-        }
-    };
-}
-
 /// Every part.
-pub(crate) const PARTS: &[&Part] = &[&pagelab_program::PART, &OTHERS];
+pub(crate) const PARTS: &[&Part] =
+    &[&pagelab_program::PART, &OTHERS, &pagelab_emulation::PART, &LATER];
 
-/// What has no crate of its own yet.
+/// What has no crate of its own yet and stands before emulated memory.
 const OTHERS: Part = Part {
     workloads: WORKLOADS,
     requirements: CATALOGUE,
@@ -37,13 +24,18 @@ const OTHERS: Part = Part {
     examples: include_str!("examples.txt"),
     suites: suites::BUILT_IN,
     publications: &[
-        folder!("micro-pagefault", "report.j2"),
-        folder!("page-fault-latency"),
-        folder!("fast-memory"),
-        folder!("memory-types", "report.j2"),
-        folder!("pghot", "report.j2"),
+        publication!("micro-pagefault", "report.j2"),
+        publication!("page-fault-latency"),
     ],
     hidden: &[Hidden { is_it: path::is_first, main: first_process }],
+    ..Part::NONE
+};
+
+/// What has none and stands after it.
+const LATER: Part = Part {
+    workloads: pagelab_workloads::LATER,
+    suites: suites::LATER,
+    publications: &[publication!("memory-types", "report.j2"), publication!("pghot", "report.j2")],
     doctor: &[DoctorSection {
         name: "tiers",
         title: "why nothing moves between tiers of memory",
@@ -61,16 +53,4 @@ fn first_process() -> ExitCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use pagelab_cli::{part, published::published};
-
-    use super::*;
-
-    #[test]
-    fn all_publications_can_be_read() {
-        part::set(PARTS);
-        for source in part::publications() {
-            assert!(!published(source.name).unwrap().is_empty(), "{}", source.name);
-        }
-    }
-}
+mod tests;

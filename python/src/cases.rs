@@ -11,13 +11,13 @@ use pagelab_bench::{
     results::Origin,
     runner::Runner,
 };
+use pagelab_emulation::{
+    emu::replay::REPLAY,
+    trace::{params::Asked, stats::STATS, stats_of},
+};
 use pagelab_record::{Clock, Data, Measured, Outcome};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::{
-    emu::replay::REPLAY,
-    tier::simulation::SIMULATION,
-    trace::{stats::STATS, stats_of},
-};
+use pagelab_workloads::tier::simulation::SIMULATION;
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
@@ -71,7 +71,7 @@ fn simulated(pairs: &[(String, String)]) -> PyResult<Outcomes> {
     let failed = |error: &dyn std::fmt::Display| PyRuntimeError::new_err(error.to_string());
     let inputs = Inputs::none().map_err(|error| failed(&error))?;
     let (measured, constants) =
-        measure(planned.workload, &planned.case, &planned.method, 0, &inputs)
+        measure(planned.workload, &planned.case, &planned.method, 0, inputs)
             .map_err(|error| failed(&error))?;
     proven(&measured)?;
     let times = measured.series.iter().filter(|series| series.clock == Clock::Scripted);
@@ -116,7 +116,7 @@ fn recorded(row: Row, keywords: &Bound<'_, PyDict>, over: Overrides) -> PyResult
 
 /// A trace that cannot be read is a mistake of who names it.
 fn fits(planned: &Planned) -> PyResult<()> {
-    let asked = pagelab_workloads::trace::params::Asked::of(&planned.case);
+    let asked = Asked::of(&planned.case);
     asked.source.check().map_err(PyValueError::new_err)
 }
 

@@ -14,8 +14,9 @@ use pagelab_bench::{
 };
 use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::WORKLOADS;
 use pyo3::{exceptions::PyValueError, prelude::*};
+
+use crate::run::WORKLOADS;
 
 /// A plan that was read.
 #[pyclass(frozen, module = "pagelab")]
@@ -123,5 +124,5 @@ impl Plan {
 
 fn planned(task: &Task, clock: ClockChoice) -> Result<Planned, String> {
     let method = Method { forks: 1, ..task.method };
-    again(WORKLOADS, &task.workload, &task.case, method, clock)
+    again(&WORKLOADS, &task.workload, &task.case, method, clock)
 }

@@ -84,6 +84,22 @@ pub struct Source {
     pub template: &'static str,
 }
 
+/// A folder of `published/`: its name, and its template, if any. The file that names it lies in the
+/// folder `src` of a package in the root of the workspace.
+#[macro_export]
+macro_rules! publication {
+    ($name:literal $(, $template:literal)?) => {
+        $crate::Source {
+            name: $name,
+            records: include_str!(concat!("../../published/", $name, "/records.jsonl")),
+            claims: include_str!(concat!("../../published/", $name, "/claims.toml")),
+            template: concat!(
+                $(include_str!(concat!("../../published/", $name, "/", $template)))?
+            ),
+        }
+    };
+}
+
 /// A process of this program that is no command of anybody's.
 #[derive(Debug)]
 pub struct Hidden {

@@ -44,31 +44,6 @@ pub mod workload {
     pub const READ: &str = "limit/read";
     pub const TIMER: &str = "limit/timer";
     pub const SYSCALL: &str = "limit/syscall";
-
-    /// Those that measure; a program is watched.
-    pub const ALL: [&str; 21] = [
-        THROUGHPUT,
-        LATENCY,
-        STAGES,
-        USERFAULTFD,
-        PATH,
-        SEGMENT,
-        REPLAY,
-        VERIFY,
-        TRACE,
-        SIMULATION,
-        MICRO,
-        CURVE,
-        MEMTYPE_BANDWIDTH,
-        MEMTYPE_LATENCY,
-        MEMTYPE_ORDER,
-        CHASE,
-        CLEAR,
-        COPY,
-        READ,
-        TIMER,
-        SYSCALL,
-    ];
 }
 
 /// Parameters of a case.

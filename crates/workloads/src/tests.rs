@@ -2,12 +2,9 @@
 
 mod refusals;
 
-use std::collections::BTreeSet;
-
 use pagelab_bench::{
-    Kind, Role,
     asked::Seconds,
-    plan::{Overrides, Planned, check, complete, grid, of_cases, of_suite},
+    plan::{Overrides, check, complete, grid, of_cases, of_suite},
     suite::{Entry, Known, Suite, parse},
 };
 use pagelab_sys::time::ClockChoice;
@@ -17,7 +14,7 @@ use crate::{WORKLOADS, fault::throughput::THROUGHPUT, suites::BUILT_IN, workload
 /// What the built-in suites name.
 const KNOWN: Known = Known {
     workloads: WORKLOADS,
-    published: &["micro-pagefault", "page-fault-latency", "fast-memory", "memory-types", "pghot"],
+    published: &["micro-pagefault", "page-fault-latency", "fast-memory", "memory-types"],
 };
 
 fn built_in(name: &str) -> Suite {
@@ -26,59 +23,9 @@ fn built_in(name: &str) -> Suite {
 }
 
 #[test]
-fn names_are_unique_and_have_a_collection() {
-    let names: BTreeSet<&str> = WORKLOADS.iter().map(|workload| workload.name()).collect();
-    assert_eq!(names.len(), WORKLOADS.len());
-    assert!(names.iter().all(|name| name.split('/').count() == 2));
-    let shared: BTreeSet<&str> = pagelab_record::vocabulary::workload::ALL.into();
-    assert_eq!(names, shared, "a report knows them by these names");
-}
-
-#[test]
-fn every_default_is_canonical_and_every_default_case_is_accepted() {
-    for workload in WORKLOADS {
-        for param in workload.params() {
-            // A list is as canonical as each of its parts.
-            let parts: Vec<&str> = match param.role {
-                Role::Axis => vec![param.default],
-                Role::Arms | Role::List => param.default.split(',').collect(),
-            };
-            for part in parts {
-                assert_eq!(param.canonical(part).as_deref(), Ok(part), "{}", param.name);
-            }
-        }
-        let case = complete(*workload, &[]).unwrap();
-        assert_eq!(workload.accept(&case).map(drop), Ok(()), "{}", workload.name());
-    }
-}
-
-#[test]
 fn an_unknown_name_is_answered_with_the_known_ones() {
     let Err(error) = workload("fault/tput") else { panic!() };
     assert!(error.contains("fault/tput") && error.contains("fault/throughput"), "{error}");
-}
-
-#[test]
-fn the_vocabulary_knows_which_parameters_count_in_thousands() {
-    for param in WORKLOADS.iter().flat_map(|workload| workload.params()) {
-        let is_known = pagelab_record::units::COUNTS.contains(&param.name);
-        match param.kind {
-            Kind::Ops => assert!(is_known, "{}", param.name),
-            Kind::Size | Kind::Page | Kind::Touch => assert!(!is_known, "{}", param.name),
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn auto_is_a_size_only_where_a_workload_chooses_one() {
-    for workload in WORKLOADS {
-        for param in workload.params().iter().filter(|param| matches!(param.kind, Kind::Size)) {
-            let found = complete(*workload, &[(param.name, "auto")]);
-            let chosen = param.default == "auto";
-            assert_eq!(found.is_ok(), chosen, "{} {}", workload.name(), param.name);
-        }
-    }
 }
 
 fn axes(pairs: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
@@ -197,29 +144,6 @@ fn a_budget_is_shared_among_the_cases() {
     let total: u64 =
         plan.cases.iter().map(|c| c.method.budget_ns * u64::from(c.method.forks)).sum();
     assert!(total <= 3_100_000_000, "{total}");
-}
-
-#[test]
-fn every_built_in_suite_can_be_planned_and_runs_the_limits() {
-    for (name, _) in BUILT_IN {
-        let suite = built_in(name);
-        assert_eq!(suite.name, *name);
-        let plan = of_suite(&suite, ClockChoice::Raw, Overrides::default()).unwrap();
-        let limits = plan.cases.iter().filter(|c| c.workload.about().is_limit).count();
-        let wanted = match *name {
-            // Set against itself, it needs nothing beside it.
-            "aa" => 2,
-            // Of the caches it has what a page is cleared in.
-            "quick" => 6,
-            // What is simulated is no share of this machine.
-            _ if plan.cases.iter().all(Planned::is_simulated) => 0,
-            _ => 14,
-        };
-        assert_eq!(limits, wanted, "{name}");
-        if *name == "quick" {
-            assert!(plan.cases.iter().all(|c| c.method.forks >= 8), "two runs can be compared");
-        }
-    }
 }
 
 #[test]

@@ -1,14 +1,12 @@
 //! Every refusal, by a case that meets it and a neighbour that is accepted.
 
-use pagelab_bench::plan::complete;
+#[path = "../../../../core/bench/tests/refusals/mod.rs"]
+mod shared;
 
-use crate::WORKLOADS;
+use self::shared::{Examples, NEVER, Pairs};
+use crate::{LATER, WORKLOADS};
 
-type Pairs = &'static [(&'static str, &'static str)];
-
-/// Of each workload, in the order of its rows: a case that meets a row and no row before it, and a
-/// neighbour that is accepted.
-const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
+const EXAMPLES: Examples = &[
     ("fault/throughput", THROUGHPUT),
     ("fault/latency", LATENCY),
     ("fault/userfaultfd", USERFAULTFD),
@@ -33,25 +31,6 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
                 &[("arms", "plain,thp"), ("lie", "unzeroed")],
                 &[("arms", "plain,segment-2m"), ("lie", "unzeroed")],
             ),
-        ],
-    ),
-    ("emu/replay", REPLAY),
-    (
-        "emu/verify",
-        &[
-            (&[("backend", "base,noop")], &[("backend", "base,tlb")]),
-            (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
-            (&[("ops", "all")], &[("ops", "1k")]),
-            (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
-            (&[("trace", FILE), ("image", "generator")], &[("image", "generator")]),
-            (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
-        ],
-    ),
-    (
-        "trace/stats",
-        &[
-            (&[("ops", "all")], &[("ops", "1k")]),
-            (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
         ],
     ),
     ("memtype/bandwidth", BANDWIDTH),
@@ -88,9 +67,6 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
         ],
     ),
 ];
-
-/// A file that is there.
-const FILE: &str = "/proc/self/exe";
 
 const THROUGHPUT: &[(Pairs, Pairs)] = &[
     (&[("page", "hugetlb-2m"), ("backing", "brk")], &[("page", "2m"), ("backing", "brk")]),
@@ -193,15 +169,6 @@ const USERFAULTFD: &[(Pairs, Pairs)] = &[
     (&[("lie", "content"), ("op", "wp")], &[("lie", "content"), ("op", "copy")]),
 ];
 
-const REPLAY: &[(Pairs, Pairs)] = &[
-    (&[("cache", "cold")], &[("cache", "cold"), ("reader", "mmap")]),
-    (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
-    (&[("ops", "all")], &[("ops", "1k")]),
-    (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
-    (&[("trace", FILE), ("image", "generator")], &[("image", "generator")]),
-    (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
-];
-
 const BANDWIDTH: &[(Pairs, Pairs)] = &[
     (&[("store", "none")], &[("store", "none"), ("test", "read")]),
     (&[("test", "read"), ("fence", "sfence")], &[("test", "read")]),
@@ -279,29 +246,13 @@ const ORDER: &[(Pairs, Pairs)] = &[
     (NEVER, &[]),
 ];
 
-/// Nothing meets a row that a workload shares with others.
-const NEVER: Pairs = &[];
-
 #[test]
 fn every_refusal_has_a_case_that_meets_it_and_a_neighbour_that_is_accepted() {
-    for workload in WORKLOADS {
-        let name = workload.name();
-        let of_name = EXAMPLES.iter().find(|(known, _)| *known == name);
-        let (rows, examples) = (workload.refusals(), of_name.map_or(&[][..], |(_, all)| all));
-        // What is not in a table of rows is said in words of its own, and stands last.
-        let others = match name {
-            "tier/simulation" => rows.len(),
-            "fault/latency" | "fault/path" => 1,
-            _ => 0,
-        };
-        assert_eq!(rows.len() - others, examples.len(), "{name}: {rows:#?}");
-        for ((says, instead), (meets, neighbour)) in rows.into_iter().zip(examples) {
-            if *meets != NEVER {
-                let error = complete(*workload, meets).unwrap_err();
-                assert_eq!(error, format!("{says}: {instead}"), "{name} {meets:?}");
-            }
-            let accepted = complete(*workload, neighbour);
-            assert!(accepted.is_ok(), "{name} {neighbour:?}: {accepted:?}");
-        }
-    }
+    let all = WORKLOADS.iter().chain(LATER).copied();
+    // Of what is simulated, they are said in words of its own.
+    let measured: Vec<_> = all.filter(|workload| workload.name() != "tier/simulation").collect();
+    shared::meet(&measured, EXAMPLES, |name| match name {
+        "fault/latency" | "fault/path" => 1,
+        _ => 0,
+    });
 }

@@ -20,6 +20,10 @@ use std::{
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness,
 };
+use pagelab_emulation::trace::{
+    Source,
+    stream::{EMPTY, Stream},
+};
 use pagelab_record::{Case, schema, units::whole, vocabulary::Check};
 use pagelab_sys::process::Pulse;
 use pagelab_tier::{
@@ -36,13 +40,7 @@ use super::{
     scenario::scenario,
     tables,
 };
-use crate::{
-    needs::Memory,
-    trace::{
-        Source,
-        stream::{EMPTY, Stream},
-    },
-};
+use crate::needs::Memory;
 
 /// Bytes that a simulated page takes at most, in all tables of the simulator.
 const PAGE_BYTES: u64 = 128;

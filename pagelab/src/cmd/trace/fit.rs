@@ -4,12 +4,12 @@
 //! shares in hundredths of a percent. Both sides become percentages under the same names, and the
 //! table has a row for each that was published.
 
+use pagelab_emulation::trace::{stats_counters, stats_tables};
 use pagelab_record::{Measured, Nature, Outcome, units::whole};
 use pagelab_trace::{
     decode,
     stats::{Collector, Options},
 };
-use pagelab_workloads::trace::{stats_counters, stats_tables};
 
 use crate::published;
 

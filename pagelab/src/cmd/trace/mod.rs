@@ -21,9 +21,9 @@ use pagelab_bench::{
     runner::{Runner, Step},
     suite::Entry,
 };
+use pagelab_emulation::trace::params::Asked;
 use pagelab_record::{Outcome, Record};
 use pagelab_sys::process::catch_interrupts;
-use pagelab_workloads::trace::params::Asked;
 use serde_json::{Value, json};
 
 use super::run::plan_of_cases;

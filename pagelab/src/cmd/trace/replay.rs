@@ -1,9 +1,9 @@
 //! `pagelab trace replay`: the backends of emulated memory over one trace, side by side.
 
 use clap::{ArgMatches, Command};
+use pagelab_emulation::emu::{Arm, replay::REPLAY};
 use pagelab_record::{Clock, Measured, Record, stats::Samples};
 use pagelab_report::Forms;
-use pagelab_workloads::emu::{Arm, replay::REPLAY};
 use serde_json::{Value, json};
 
 use super::{ended, ran, short_name};

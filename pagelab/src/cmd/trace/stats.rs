@@ -2,9 +2,9 @@
 
 use clap::{ArgMatches, Command};
 use pagelab_bench::inputs::Stopped;
+use pagelab_emulation::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::{Forms, visible};
-use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use serde_json::{Value, json};
 
 use super::{ended, ran, short_name};

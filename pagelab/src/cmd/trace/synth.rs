@@ -11,6 +11,7 @@ use std::{
 
 use clap::Args;
 use pagelab_bench::count::parse_count;
+use pagelab_emulation::trace::{Counter, generators};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::folder::{self, Existing, FolderError, Made, Target},
@@ -21,7 +22,6 @@ use pagelab_trace::{
     image::{Image, sidecar},
     synth::Spec,
 };
-use pagelab_workloads::trace::{Counter, generators};
 
 use super::fit::Fit;
 use crate::{

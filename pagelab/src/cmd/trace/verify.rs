@@ -1,9 +1,9 @@
 //! `pagelab trace verify`: every backend beside a naive memory, load by load.
 
 use clap::{ArgMatches, Command};
+use pagelab_emulation::emu::{Arm, verify::VERIFY};
 use pagelab_record::{Measured, Outcome, Record, vocabulary::Check};
 use pagelab_report::visible;
-use pagelab_workloads::emu::{Arm, verify::VERIFY};
 use serde_json::{Value, json};
 
 use super::{ended, ran, short_name};

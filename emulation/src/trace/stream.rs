@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Said of a trace without a record.
-pub(crate) const EMPTY: &str = "the trace holds no operation";
+pub const EMPTY: &str = "the trace holds no operation";
 
 /// What is wrong with a trace, and what to do about it.
 pub(super) fn bad_record(error: &RecordError, ops: u64) -> String {
@@ -29,24 +29,24 @@ const PIECE: usize = 1 << 18;
 
 /// A trace that is to be looked at.
 #[derive(Debug, Clone)]
-pub(crate) struct Stream {
+pub struct Stream {
     /// Where it comes from.
-    pub(crate) source: Source,
+    pub source: Source,
     /// How many operations; `None` is all.
-    pub(crate) ops: Option<u64>,
+    pub ops: Option<u64>,
     /// The seed of a generator.
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 /// What was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Streamed {
+pub struct Streamed {
     /// Operations.
-    pub(crate) ops: u64,
+    pub ops: u64,
     /// Bytes of their records.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Bytes after the last complete record.
-    pub(crate) trailing: u64,
+    pub trailing: u64,
 }
 
 impl Stream {
@@ -54,7 +54,7 @@ impl Stream {
     ///
     /// # Errors
     /// A sentence that names the trace, the offset of a bad record, and what to do.
-    pub(crate) fn visit<V>(&self, visitor: &mut V, pulse: &Pulse) -> Result<Streamed, String>
+    pub fn visit<V>(&self, visitor: &mut V, pulse: &Pulse) -> Result<Streamed, String>
     where
         V: Visit,
         V::Stop: std::fmt::Display,

@@ -10,7 +10,7 @@ pub mod load;
 pub mod params;
 mod source;
 pub mod stats;
-pub(crate) mod stream;
+pub mod stream;
 mod tables;
 mod tally;
 
