@@ -1,8 +1,8 @@
 //! Traces and emulated memory: what the tool has of them beside the portable libraries `trace` and
 //! `emu`.
 //!
-//! [`trace`] is a trace as an input of cases and what it looks like, [`emu`] how fast it is replayed
-//! and whether a memory remembers, [`capture`] runs a program in qemu-user for it.
+//! [`trace`](mod@trace) is a trace as an input of cases and what it looks like, [`emu`] how fast it
+//! is replayed and whether a memory remembers, [`capture`] runs a program in qemu-user for it.
 
 #[macro_use(host, usage)]
 extern crate pagelab_cli;

@@ -16,7 +16,7 @@ use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-use crate::run::WORKLOADS;
+use crate::parts::WORKLOADS;
 
 /// A plan that was read.
 #[pyclass(frozen, module = "pagelab")]

@@ -10,6 +10,7 @@ mod arguments;
 mod arrow;
 mod cases;
 mod fleet;
+mod parts;
 mod run;
 mod shards;
 

@@ -4,40 +4,22 @@
 //! hosts is a report of each, so that no host's numbers stand for another's. A record that is not
 //! valid has no numbers here either.
 
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
-use pagelab_bench::{Row, workload::find};
-use pagelab_program::PART;
 use pagelab_record::{
     Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Unit,
     journal::{self, Damage},
     latency, units,
 };
-use pagelab_report::{Forms, Line, Report, Style, Told, VIEWS, Views};
-use pagelab_workloads::LATER;
+use pagelab_report::{Forms, Line, Report, Style, Told};
 use pyo3::{
     exceptions::{PyOSError, PyValueError},
     prelude::*,
     types::PyCapsule,
 };
 
-use crate::arrow::Table;
-
-/// Every workload.
-pub(crate) static WORKLOADS: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    let emulation = pagelab_emulation::PART.workloads;
-    pagelab_workloads::WORKLOADS.iter().chain(emulation).chain(LATER).copied().collect()
-});
-
-/// What is shown of every workload.
-fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), default_of)
-}
+use crate::{arrow::Table, parts::views};
 
 /// A run: its records, and its numbers as tables.
 ///
@@ -92,11 +74,6 @@ impl Run {
             _ => None,
         })
     }
-}
-
-fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
-    let row = find(&WORKLOADS, workload).ok()?;
-    row.params().iter().find(|param| param.name == parameter).map(|param| param.default)
 }
 
 #[pymethods]

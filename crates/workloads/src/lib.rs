@@ -16,7 +16,7 @@ pub mod tier;
 pub mod tlb;
 
 pub use catalogue::{CATALOGUE, catalogue};
-pub(crate) use pagelab_bench::{cpus, needs};
+pub use pagelab_bench::{cpus, needs};
 
 /// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
 pub const WORKLOADS: Table = &[

@@ -9,8 +9,6 @@ mod compare_faults;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
-mod frozen;
-#[cfg(test)]
 #[path = "../../../core/report/tests/report/made.rs"]
 mod made;
 #[cfg(test)]

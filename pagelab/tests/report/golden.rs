@@ -23,14 +23,14 @@ use crate::{
 
 /// Published results, by the name of their suite.
 pub(crate) fn published(name: &str) -> Vec<Record> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../published");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../published");
     let text = std::fs::read_to_string(folder.join(name).join("records.jsonl")).unwrap();
     journal::read_records(&text).unwrap()
 }
 
 /// The publication of that name, alone.
 pub(crate) fn publication(name: &str) -> Vec<Publication> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../published").join(name);
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../published").join(name);
     let read = |file| std::fs::read_to_string(folder.join(file)).unwrap();
     let publication = Publication::parse(name, &read("records.jsonl"), &read("claims.toml"));
     let template = std::fs::read_to_string(folder.join("report.j2")).unwrap_or_default();

@@ -10,6 +10,7 @@
 
 use std::{fs, path::Path, process::Command};
 
+use pagelab_program::PART;
 use pagelab_record::journal::{self, Contents};
 use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
 
@@ -110,21 +111,22 @@ fn look_at(page: &str, charts_min: usize) {
     }
 }
 
+fn views() -> Views {
+    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+}
+
 fn golden() -> Contents {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/golden.jsonl");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/golden.jsonl");
     journal::read(&golden).unwrap()
 }
 
 #[test]
 fn a_report_is_drawn_in_every_window_and_the_console_is_silent() {
     let Contents { header, records, .. } = golden();
-    let published = include_str!("../../../published/fast-memory/records.jsonl");
-    let claims = include_str!("../../../published/fast-memory/claims.toml");
+    let published = include_str!("../../published/fast-memory/records.jsonl");
+    let claims = include_str!("../../published/fast-memory/claims.toml");
     let published = [Publication::parse("fast-memory", published, claims).unwrap()];
-    look_at(
-        &Report::of(&header, &records, None, &published, &Views::new(VIEWS, |_, _| None)).html(),
-        8,
-    );
+    look_at(&Report::of(&header, &records, None, &published, &views()).html(), 8);
 }
 
 #[test]
@@ -141,8 +143,5 @@ fn a_comparison_is_drawn_in_every_window_and_the_console_is_silent() {
     }
     let side = |name, records| Side { name, header: &header, records, damage: None };
     let sides = [side("before-the-patch", &records[..]), side("after-the-patch", &others[..])];
-    look_at(
-        &Comparison::of(&sides, &Asked::of(&Views::new(VIEWS, |_, _| None))).unwrap().html(),
-        4,
-    );
+    look_at(&Comparison::of(&sides, &Asked::of(&views())).unwrap().html(), 4);
 }
