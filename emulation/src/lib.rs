@@ -10,6 +10,7 @@ extern crate pagelab_cli;
 pub mod capture;
 pub mod emu;
 pub mod trace;
+pub mod views;
 
 use pagelab_bench::Table;
 use pagelab_cli::{Part, publication};
@@ -17,6 +18,7 @@ use pagelab_cli::{Part, publication};
 /// The part of pagelab that is about traces and emulated memory.
 pub const PART: Part = Part {
     workloads: WORKLOADS,
+    views: views::VIEWS,
     suites: &[("fast-memory", include_str!("../../suites/fast-memory.toml"))],
     publications: &[publication!("fast-memory")],
     ..Part::NONE

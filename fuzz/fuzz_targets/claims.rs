@@ -11,9 +11,8 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use pagelab_fuzz::{folder, short, sow, text};
-use pagelab_program::PART;
 use pagelab_record::{Record, RunHeader, journal};
-use pagelab_report::{Forms, Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, LATER, Publication, Report, Style, VIEWS, Views};
 
 /// Publications of ours: their files are what is edited.
 const OURS: [(&str, &str, &str, &str); 3] =
@@ -101,7 +100,9 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         }
         Ok(publication) => {
             let (header, records) = &*GOLDEN;
-            let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
+            let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
+            let parts = [program.views, VIEWS, emulation.views, LATER];
+            let views = Views::new(parts.into_iter().flatten(), |_, _| None);
             let report = Report::of(header, records, None, &[publication], &views);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }

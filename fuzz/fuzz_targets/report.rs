@@ -12,12 +12,12 @@ use libfuzzer_sys::{
     fuzz_target,
 };
 use pagelab_fuzz::{folder, short, sow, text};
-use pagelab_program::{PART, views::advise};
+use pagelab_program::views::advise;
 use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
 };
-use pagelab_report::{Forms, Publication, Report, Style, VIEWS, Views};
+use pagelab_report::{Forms, LATER, Publication, Report, Style, VIEWS, Views};
 use serde_json::{Number, Value};
 
 /// What is edited.
@@ -135,7 +135,9 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
     let Asked { header, records, published, width, color } = asked;
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
-    let views = Views::new(PART.views.iter().chain(VIEWS), |_, _| None);
+    let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
+    let parts = [program.views, VIEWS, emulation.views, LATER];
+    let views = Views::new(parts.into_iter().flatten(), |_, _| None);
     let report = Report::of(&header, &records, damage.as_ref(), published, &views);
     let style = Style { color, width };
     // One form each time: all are views of what was derived above, which takes the longest.

@@ -34,6 +34,7 @@ const OTHERS: Part = Part {
 /// What has none and stands after it.
 const LATER: Part = Part {
     workloads: pagelab_workloads::LATER,
+    views: pagelab_report::LATER,
     suites: suites::LATER,
     publications: &[publication!("memory-types", "report.j2"), publication!("pghot", "report.j2")],
     doctor: &[DoctorSection {

@@ -10,9 +10,8 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pagelab_program::PART;
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, LATER, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -112,7 +111,9 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+    let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
+    let tables = [program.views, VIEWS, emulation.views, LATER];
+    Views::new(tables.into_iter().flatten(), |_, _| None)
 }
 
 fn golden() -> Contents {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use pagelab_bench::{Row, workload::find};
-use pagelab_report::{VIEWS, Views};
+use pagelab_report::{self as report, VIEWS, Views};
 use pagelab_workloads::LATER;
 
 /// Every workload.
@@ -14,10 +14,12 @@ pub(crate) static WORKLOADS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 /// What is shown of every workload.
 pub(crate) fn views() -> Views {
-    Views::new(pagelab_program::PART.views.iter().chain(VIEWS), default_of)
+    let tables = [pagelab_program::PART.views, VIEWS, pagelab_emulation::PART.views, report::LATER];
+    Views::new(tables.into_iter().flatten(), default_of)
 }
 
-fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
+/// The default of a parameter, where it has one.
+pub(crate) fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
     let row = find(&WORKLOADS, workload).ok()?;
     row.params().iter().find(|param| param.name == parameter).map(|param| param.default)
 }

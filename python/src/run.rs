@@ -19,7 +19,10 @@ use pyo3::{
     types::PyCapsule,
 };
 
-use crate::{arrow::Table, parts::views};
+use crate::{
+    arrow::Table,
+    parts::{default_of, views},
+};
 
 /// A run: its records, and its numbers as tables.
 ///

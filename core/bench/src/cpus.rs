@@ -54,6 +54,7 @@ impl Chosen {
     }
 
     /// The same, with the node that `node` says.
+    #[must_use]
     pub fn with_node(self, case: &Case) -> Self {
         Self { node: case.number("node"), ..self }
     }

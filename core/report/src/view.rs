@@ -158,7 +158,7 @@ impl Views {
     }
 
     /// A record with all that it implies by itself.
-    pub(crate) fn entry(&self, record: &Record) -> Entry {
+    pub fn entry(&self, record: &Record) -> Entry {
         let mut entry = Entry::of(record);
         entry.main = self.main(&record.workload);
         for derive in self.of(&record.workload).derive {

@@ -3,7 +3,7 @@
 
 use std::{env, fs, process::Command};
 
-use pagelab_bench::Row;
+use pagelab_bench::{Row, Workload};
 use pagelab_record::{Outcome, Record};
 use pagelab_workloads::{LATER, WORKLOADS};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn list_as_json_holds_the_same_table() {
         .iter()
         .map(|w| w["name"].as_str().unwrap())
         .collect();
-    let expected: Vec<&str> = workloads().map(|w| w.name()).collect();
+    let expected: Vec<&str> = workloads().map(Workload::name).collect();
     assert_eq!(names, expected);
     assert!(listed["suites"].as_array().unwrap().contains(&Value::from("quick")));
     let one = json(&lab.pagelab(&["list", "fault/latency", "--format", "json"]));

@@ -1,7 +1,6 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_program::PART;
-use pagelab_report::{VIEWS, Views};
+use pagelab_report::{LATER, VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -16,6 +15,7 @@ mod frozen;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+#[path = "../../../emulation/tests/report/golden_memory.rs"]
 mod golden_memory;
 #[cfg(test)]
 mod golden_memtype;
@@ -26,7 +26,8 @@ mod made;
 #[path = "../../../core/report/tests/report/made_chains.rs"]
 mod made_chains;
 #[cfg(test)]
-mod memory;
+#[path = "../../../core/report/tests/report/made_suites.rs"]
+mod made_suites;
 #[cfg(test)]
 mod memtype;
 #[cfg(test)]
@@ -42,5 +43,7 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS), |_, _| None)
+    let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
+    let tables = [program.views, VIEWS, emulation.views, LATER];
+    Views::new(tables.into_iter().flatten(), |_, _| None)
 }

@@ -14,18 +14,15 @@ mod micro;
 mod other;
 mod outcomes;
 mod path;
-mod replay;
 mod segment;
 mod stages;
 mod throughput;
 mod tier;
 mod tlb;
-mod trace;
 mod userfaultfd;
-mod verify;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, OP, REPLAY, TEST};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, OP, TEST};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -40,7 +37,8 @@ use crate::{
     },
 };
 
-/// Every part of a report, in the order of reading.
+/// What a report shows that is in no part yet, in the order of reading: what comes before emulated
+/// memory.
 pub const VIEWS: &[View] = &[
     View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
@@ -98,30 +96,10 @@ pub const VIEWS: &[View] = &[
     },
     View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
     View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
-    View {
-        workloads: &[replay::WORKLOAD],
-        main: &[(REPLAY, Time::Cpu)],
-        short: &["trace"],
-        derive: &[Alone(replay::derive)],
-        sections: Each(&[replay::section]),
-        headlines: replay::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[verify::WORKLOAD],
-        short: &["trace"],
-        sections: Each(&[verify::section]),
-        headlines: verify::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[trace::WORKLOAD],
-        short: &["trace"],
-        derive: &[Alone(trace::derive)],
-        sections: Each(&[trace::section]),
-        headlines: trace::headlines,
-        ..View::NONE
-    },
+];
+
+/// Those after emulated memory.
+pub const LATER: &[View] = &[
     View {
         workloads: &[memtype::BANDWIDTH],
         main: &[(TEST, Time::Elapsed)],
@@ -214,5 +192,5 @@ fn publications(run: &Run) -> Vec<Section> {
 /// A record as a report has it.
 #[cfg(test)]
 pub(crate) fn entry(record: &pagelab_record::Record) -> crate::Entry {
-    crate::Views::new(VIEWS, |_, _| None).entry(record)
+    crate::Views::new(VIEWS.iter().chain(LATER), |_, _| None).entry(record)
 }
