@@ -8,6 +8,7 @@
 extern crate pagelab_cli;
 
 pub mod capture;
+mod commands;
 pub mod emu;
 pub mod trace;
 pub mod views;
@@ -19,6 +20,8 @@ use pagelab_cli::{Part, publication};
 pub const PART: Part = Part {
     workloads: WORKLOADS,
     views: views::VIEWS,
+    commands: &[commands::ROW],
+    examples: include_str!("examples.txt"),
     suites: &[("fast-memory", include_str!("../../suites/fast-memory.toml"))],
     publications: &[publication!("fast-memory")],
     ..Part::NONE

@@ -17,10 +17,9 @@ use self::{
     settings::CASE_COMMAND,
 };
 pub(crate) use pagelab_cli::{
-    args, examples, exit, history, latest, lock, output, part, preload, progress, published,
+    args, examples, exit, history, latest, lock, output, part, plan, preload, progress, published,
     resume, session, settings, trials,
 };
-pub(crate) use pagelab_emulation::capture;
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
     process::{

@@ -35,6 +35,7 @@ const OTHERS: Part = Part {
 const LATER: Part = Part {
     workloads: pagelab_workloads::LATER,
     views: pagelab_report::LATER,
+    commands: cmd::LATER,
     suites: suites::LATER,
     publications: &[publication!("memory-types", "report.j2"), publication!("pghot", "report.j2")],
     doctor: &[DoctorSection {

@@ -13,6 +13,7 @@ pub mod latest;
 pub mod lock;
 pub mod output;
 pub mod part;
+pub mod plan;
 pub mod preload;
 pub mod program;
 pub mod progress;

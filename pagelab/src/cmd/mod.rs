@@ -14,7 +14,6 @@ mod run;
 mod segment;
 mod selftest;
 mod tier;
-mod trace;
 
 use std::ffi::OsString;
 
@@ -39,7 +38,10 @@ const GENERAL: &[Row] = &[
 ];
 
 /// Those that parts bring.
-pub(crate) const OF_PARTS: &[Row] = &[segment::ROW, trace::ROW, tier::ROW];
+pub(crate) const OF_PARTS: &[Row] = &[segment::ROW];
+
+/// Those that stand after traces.
+pub(crate) const LATER: &[Row] = &[tier::ROW];
 
 /// Those for many machines, for old runs, and for pagelab itself.
 const REST: &[Row] = &[

@@ -5,9 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{
-    Need, Needed, Remedy,
+    Need, Remedy,
     asked::{Seconds, share},
-    needs::Memory,
     plan::{self, Outlook, Overrides, Plan},
     remedy,
     suite::{self, Entry, Suite},
@@ -22,9 +21,11 @@ use pagelab_sys::time::ClockChoice;
 
 use super::ab;
 use crate::{
-    args::{self, Conduct, DryRun, Method, Output, Short},
+    args::{self, Conduct, DryRun, Method, Output},
     exit::{Exit, Failure},
-    output, part, progress,
+    output, part,
+    plan::refuse_what_cannot_fit,
+    progress,
     session::{self, Run},
     settings,
 };
@@ -215,20 +216,6 @@ impl Flags {
     }
 }
 
-/// The cases of one entry alone, without limits; a person is told of those left out.
-///
-/// # Errors
-/// When a parameter is wrong, or this host has too little memory.
-pub(super) fn plan_of_cases(entry: &Entry, flags: &Short) -> Result<Plan, Failure> {
-    let plan = plan::of_cases(entry, flags.clock.choice(), flags.method.overrides());
-    let plan = plan?;
-    for why in &plan.left_out {
-        output::warn(&format!("left out: {why}"));
-    }
-    refuse_what_cannot_fit(&plan.outlook())?;
-    Ok(plan)
-}
-
 /// A suite by name or path.
 ///
 /// # Errors
@@ -241,15 +228,6 @@ pub(super) fn load(name: &str) -> Result<Suite, Failure> {
         .with_context(|| format!("cannot read the suite {name}"))
         .map_err(Failure::usage)?;
     suite::parse(&text, part::known()).map_err(|why| usage!("{name}: {why}"))
-}
-
-/// A grid that asks for more memory than there is is refused before anything is measured.
-fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
-    let is_too_large = |need: &&Needed| need.of::<Memory>().is_some() && need.is_lacking();
-    match outlook.needs.iter().find(is_too_large) {
-        Some(need) => Err(host!("this host lacks {need}: {}", need.cure())),
-        None => Ok(()),
-    }
 }
 
 /// The plan for people.

@@ -18,9 +18,9 @@ use serde_json::json;
 
 use crate::{
     args::{self, Format, Short},
-    cmd::run::plan_of_cases,
     exit::{Exit, Failure},
     output,
+    plan::plan_of_cases,
     session::{self, Run},
     settings,
 };

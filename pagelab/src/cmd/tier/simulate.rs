@@ -9,9 +9,9 @@ use pagelab_workloads::tier::{preset::PRESETS, simulation::SIMULATION};
 use super::{grid, rows};
 use crate::{
     args::{self, Format, Short},
-    cmd::run::plan_of_cases,
     exit::{Exit, Failure},
     output,
+    plan::plan_of_cases,
     session::{self, Run},
 };
 

@@ -9,9 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::trace::{Counter, generators};
 use clap::Args;
 use pagelab_bench::count::parse_count;
-use pagelab_emulation::trace::{Counter, generators};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::folder::{self, Existing, FolderError, Made, Target},
@@ -24,7 +24,7 @@ use pagelab_trace::{
 };
 
 use super::fit::Fit;
-use crate::{
+use pagelab_cli::{
     args::{Quiet, Run},
     exit::{Exit, Failure},
     output,
