@@ -100,8 +100,9 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         }
         Ok(publication) => {
             let (header, records) = &*GOLDEN;
-            let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
-            let parts = [program.views, VIEWS, emulation.views, LATER];
+            let [program, emulation, memtype] =
+                [pagelab_program::PART, pagelab_emulation::PART, pagelab_memtype::PART];
+            let parts = [program.views, VIEWS, emulation.views, memtype.views, LATER];
             let views = Views::new(parts.into_iter().flatten(), |_, _| None);
             let report = Report::of(header, records, None, &[publication], &views);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());

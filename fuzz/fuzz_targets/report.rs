@@ -135,8 +135,9 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
     let Asked { header, records, published, width, color } = asked;
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
-    let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
-    let parts = [program.views, VIEWS, emulation.views, LATER];
+    let [program, emulation, memtype] =
+        [pagelab_program::PART, pagelab_emulation::PART, pagelab_memtype::PART];
+    let parts = [program.views, VIEWS, emulation.views, memtype.views, LATER];
     let views = Views::new(parts.into_iter().flatten(), |_, _| None);
     let report = Report::of(&header, &records, damage.as_ref(), published, &views);
     let style = Style { color, width };

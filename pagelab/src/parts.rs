@@ -13,7 +13,7 @@ use crate::cmd;
 
 /// Every part.
 pub(crate) const PARTS: &[&Part] =
-    &[&pagelab_program::PART, &OTHERS, &pagelab_emulation::PART, &LATER];
+    &[&pagelab_program::PART, &OTHERS, &pagelab_emulation::PART, &pagelab_memtype::PART, &LATER];
 
 /// What has no crate of its own yet and stands before emulated memory.
 const OTHERS: Part = Part {

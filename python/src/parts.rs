@@ -14,7 +14,9 @@ pub(crate) static WORKLOADS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 /// What is shown of every workload.
 pub(crate) fn views() -> Views {
-    let tables = [pagelab_program::PART.views, VIEWS, pagelab_emulation::PART.views, report::LATER];
+    let [program, emulation, memtype] =
+        [pagelab_program::PART, pagelab_emulation::PART, pagelab_memtype::PART];
+    let tables = [program.views, VIEWS, emulation.views, memtype.views, report::LATER];
     Views::new(tables.into_iter().flatten(), default_of)
 }
 

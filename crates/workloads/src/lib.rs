@@ -9,7 +9,6 @@ mod catalogue;
 pub mod fault;
 pub mod frequency;
 pub mod limit;
-pub mod memtype;
 pub mod segment;
 pub mod suites;
 pub mod tier;
@@ -17,6 +16,7 @@ pub mod tlb;
 
 pub use catalogue::{CATALOGUE, catalogue};
 pub use pagelab_bench::{cpus, needs};
+pub use pagelab_memtype::workloads as memtype;
 
 /// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
 pub const WORKLOADS: Table = &[

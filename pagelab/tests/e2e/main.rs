@@ -29,6 +29,7 @@ mod kinds_file;
 mod knobs;
 mod lies;
 mod limits;
+#[path = "../../../memtype/tests/e2e/memtype.rs"]
 mod memtype;
 mod output;
 mod path;

@@ -43,7 +43,8 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let (program, emulation) = (pagelab_program::PART, pagelab_emulation::PART);
-    let tables = [program.views, VIEWS, emulation.views, LATER];
+    let [program, emulation, memtype] =
+        [pagelab_program::PART, pagelab_emulation::PART, pagelab_memtype::PART];
+    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER];
     Views::new(tables.into_iter().flatten(), |_, _| None)
 }

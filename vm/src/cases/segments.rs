@@ -90,7 +90,7 @@ pub(super) fn pool(guest: &Guest) -> Result<Verdict> {
 
 /// The leaf that the module has here of what is wanted.
 fn leaf(guest: &Guest, wanted: u64) -> u64 {
-    // As docs/kernel-module.md says: before 6.12 pages.
+    // As memtype/docs/kernel-module.md says: before 6.12 pages.
     if guest.kernel().starts_with("6.1-") || guest.kernel() == "6.1" { 4096 } else { wanted }
 }
 

@@ -9,7 +9,6 @@ mod findings;
 mod fit;
 mod latency;
 mod limits;
-mod memtype;
 mod micro;
 mod other;
 mod outcomes;
@@ -22,7 +21,7 @@ mod tlb;
 mod userfaultfd;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, OP, TEST};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -100,30 +99,6 @@ pub const VIEWS: &[View] = &[
 
 /// Those after emulated memory.
 pub const LATER: &[View] = &[
-    View {
-        workloads: &[memtype::BANDWIDTH],
-        main: &[(TEST, Time::Elapsed)],
-        short: &["type", "test"],
-        derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
-        sections: Each(&[memtype::bandwidth_section]),
-        headlines: memtype::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::LATENCY],
-        main: &[(OP, Time::Elapsed)],
-        short: &["type"],
-        sections: Each(&[memtype::latency_section]),
-        headlines: memtype::latency_headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[memtype::ORDER],
-        short: &["type", "store", "fence"],
-        sections: Each(&[memtype::order_section]),
-        headlines: memtype::order_headlines,
-        ..View::NONE
-    },
     View {
         workloads: &[tlb::WORKLOAD],
         main: &[(LOAD, Time::Elapsed)],

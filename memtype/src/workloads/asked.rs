@@ -8,7 +8,7 @@ use super::{
     point::{Loads, Point},
     space::{Source, Space},
 };
-use crate::cpus::Chosen;
+use pagelab_bench::cpus::Chosen;
 
 /// Loops that are compared.
 pub(super) const ENGINES: [(&str, Engine); 2] = [("pagelab", Engine::Pagelab), ("c", Engine::C)];

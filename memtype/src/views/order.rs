@@ -10,7 +10,7 @@ use pagelab_record::{
 };
 
 use super::{ORDER, mine, withheld};
-use crate::{
+use pagelab_report::{
     Cell, Column, Entry, Grid, Headline, Run, Section, Standing, Tone, all_rows, columns,
     group_thousands, numbers,
 };

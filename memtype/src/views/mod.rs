@@ -14,22 +14,18 @@ mod order;
 
 use pagelab_record::{Case, Measured, Series, units};
 
-use crate::{
-    At, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Standing, Time, Tone, Unit,
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
+    At, Derive, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Sections, Standing, Time,
+    Tone, Unit, View,
     cases::test_of,
     distinct, elapsed,
     entry::display_claim,
     group_thousands, grouped,
     limits::{OF_READ, add_share},
     numbers::Number,
-    parameter,
     parameters::{self, display_type},
     ratio,
-};
-pub(crate) use {
-    bandwidth::section as bandwidth_section,
-    latency::{headlines as latency_headlines, section as latency_section},
-    order::{headlines as order_headlines, section as order_section},
 };
 
 /// The arm of the same loop in C.
@@ -54,6 +50,34 @@ pub(crate) const TESTS: [&str; 9] = [
     "read",
 ];
 const MIB: f64 = 1_048_576.0;
+
+/// In the order of reading.
+pub(crate) const VIEWS: &[View] = &[
+    View {
+        workloads: &[BANDWIDTH],
+        main: &[(TEST, Time::Elapsed)],
+        short: &["type", "test"],
+        derive: &[Derive::Alone(derive), Derive::Limits(derive_shares)],
+        sections: Sections::Each(&[bandwidth::section]),
+        headlines,
+        ..View::NONE
+    },
+    View {
+        workloads: &[LATENCY],
+        main: &[(OP, Time::Elapsed)],
+        short: &["type"],
+        sections: Sections::Each(&[latency::section]),
+        headlines: latency::headlines,
+        ..View::NONE
+    },
+    View {
+        workloads: &[ORDER],
+        short: &["type", "store", "fence"],
+        sections: Sections::Each(&[order::section]),
+        headlines: order::headlines,
+        ..View::NONE
+    },
+];
 
 /// Where a memory type stands in tables.
 pub(crate) fn type_rank(memory_type: &str) -> usize {

@@ -4,9 +4,10 @@
 //! same operation on WB memory stands beside it, of other processes.
 
 use super::{LATENCY, OP, arms, charts, mine, number, over_wb, withheld};
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, all_rows, columns, elapsed,
-    headline, parameter, parameters::display_type,
+    headline, parameters::display_type,
 };
 
 /// The table of latency cases, where there are any.

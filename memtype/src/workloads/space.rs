@@ -18,7 +18,7 @@ use pagelab_sys::{
 };
 
 use super::params::TYPES;
-use crate::{cpus::Chosen, needs::Cpus};
+use pagelab_bench::{cpus::Chosen, needs::Cpus};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
@@ -41,7 +41,7 @@ words! {
 
 impl Source {
     /// What the module is asked for; nothing for ordinary memory, and for what the nodes have.
-    pub(crate) fn frames(self) -> Option<memtype::Frames> {
+    pub fn frames(self) -> Option<memtype::Frames> {
         match self {
             Self::Ordinary | Self::Nodes => None,
             Self::Scattered => Some(memtype::Frames::Scattered),
@@ -118,7 +118,7 @@ impl Space {
     }
 
     /// The page of a fence word: UC memory of its own, by the module.
-    pub(crate) fn of_fence_word(node: Option<usize>) -> Self {
+    pub fn of_fence_word(node: Option<usize>) -> Self {
         Self {
             memory_type: MemoryType::UcMinus,
             source: Source::Scattered,

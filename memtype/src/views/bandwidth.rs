@@ -10,12 +10,13 @@ use super::{
     ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, arms, charts, display_gb, display_mib, mine,
     number, over_wb, withheld,
 };
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows,
     cases::test_of,
     columns, elapsed, group_thousands,
     limits::{OF_CLEAR, OF_READ, OVER, over_cell},
-    parameter, parameters,
+    parameters,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.

@@ -55,7 +55,7 @@ fn load_ns(memory_type: MemoryType, nt: bool, width: Width) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::memtype::bandwidth::BANDWIDTH;
+    use crate::workloads::bandwidth::BANDWIDTH;
     use pagelab_bench::{Workload, plan::complete};
 
     #[test]

@@ -18,15 +18,13 @@ use pagelab_sys::memtype::{
     litmus::{Litmus, Outcome, message_passing},
 };
 
+use super::needs::{AccessWidth, Module, of_space};
 use super::{
     ground::Ground,
     params,
     space::{self, Space},
 };
-use crate::{
-    cpus::Chosen,
-    memtype::needs::{AccessWidth, Module, of_space},
-};
+use pagelab_bench::cpus::Chosen;
 
 const PARAMS: &[Param] = &[
     params::TYPE,

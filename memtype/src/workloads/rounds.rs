@@ -268,7 +268,7 @@ mod tests {
     use pagelab_sys::memtype::MemoryType;
 
     use super::*;
-    use crate::memtype::{bandwidth::BANDWIDTH, space::Space};
+    use crate::workloads::{bandwidth::BANDWIDTH, space::Space};
     use pagelab_bench::plan::complete;
 
     fn asked(memory_type: MemoryType, overlaps: bool, accumulates: bool) -> Asked {

@@ -9,7 +9,7 @@ use pagelab_sys::{
 };
 
 use super::space::{Source, Space};
-use crate::needs::{Memory, Node, Transparent};
+use pagelab_bench::needs::{Memory, Node, Transparent};
 
 /// Flushing a cache line from user space.
 pub const LINE_FLUSH: Plain = Plain {
@@ -129,7 +129,7 @@ fn lack_of_memory(space: &Space) -> Option<(String, String)> {
     if !info.can(space.memory_type, frames, space.leaf) {
         let leaves = info.leaves(space.memory_type, frames);
         let cure = if leaves.is_empty() {
-            "choose other --frames; see docs/kernel-module.md for what each kernel can do"
+            "choose other --frames; see memtype/docs/kernel-module.md for what each kernel can do"
                 .to_owned()
         } else {
             let leaves: Vec<String> = leaves.into_iter().map(format_bytes).collect();

@@ -23,15 +23,13 @@ use pagelab_sys::{
     time::usage,
 };
 
+use super::needs::{AccessWidth, LINE_FLUSH, Module, of_space};
 use super::{
     ground::Ground,
     params,
     space::{self, Space},
 };
-use crate::{
-    cpus::{Chosen, stay},
-    memtype::needs::{AccessWidth, LINE_FLUSH, Module, of_space},
-};
+use pagelab_bench::cpus::{Chosen, stay};
 
 /// The operations, by the names of their arms.
 const OPS: [(&str, Op); 10] = [

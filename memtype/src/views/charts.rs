@@ -4,8 +4,9 @@
 //! lane for each test or operation, a colour for each type; the published run is hollow beside.
 
 use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, mine, number};
-use crate::{
-    Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue, parameter,
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
+    Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue,
     parameters::display_type,
 };
 

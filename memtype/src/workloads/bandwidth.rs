@@ -18,6 +18,7 @@ use pagelab_bench::{
 };
 use pagelab_sys::memtype::{Engine, MemoryType, Width};
 
+use super::needs::{AccessWidth, Module, of_space};
 use super::{
     asked::{Asked, ENGINES, Lie},
     cost,
@@ -27,10 +28,7 @@ use super::{
     rounds::{Reading, Setup, Storing},
     space::{self, Space},
 };
-use crate::{
-    cpus::stay,
-    memtype::needs::{AccessWidth, Module, of_space},
-};
+use pagelab_bench::cpus::stay;
 
 const PARAMS: &[Param] = &[
     Param::axis(
