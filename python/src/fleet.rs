@@ -17,6 +17,8 @@ use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
 use pyo3::{exceptions::PyValueError, prelude::*};
 
+use crate::parts::WORKLOADS;
+
 /// A plan that was read.
 #[pyclass(frozen, module = "pagelab")]
 #[derive(Debug)]
