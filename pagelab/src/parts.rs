@@ -9,11 +9,14 @@ use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites
 use crate::cmd;
 
 /// Every part.
-pub(crate) const PARTS: &[&Part] =
-    &[
-        &pagelab_program::PART, &OTHERS, &pagelab_emulation::PART, &pagelab_memtype::PART, &LATER,
-        &pagelab_tiering::PART,
-    ];
+pub(crate) const PARTS: &[&Part] = &[
+    &pagelab_program::PART,
+    &OTHERS,
+    &pagelab_emulation::PART,
+    &pagelab_memtype::PART,
+    &LATER,
+    &pagelab_tiering::PART,
+];
 
 /// What has no crate of its own yet and stands before emulated memory.
 const OTHERS: Part = Part {

@@ -19,7 +19,6 @@ use super::{
     preset::{self, Preset, Run, Settings, SourceName},
     scenario::scenario,
 };
-use pagelab_emulation::trace::Source;
 
 /// What every parameter is that leaves a scenario as it is.
 pub const AUTO: &str = "auto";

@@ -11,6 +11,5 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// Those after that of emulated memory.
-pub const LATER: &[(&str, &str)] = &[
-    ("memory-types", include_str!("../../../suites/memory-types.toml")),
-];
+pub const LATER: &[(&str, &str)] =
+    &[("memory-types", include_str!("../../../suites/memory-types.toml"))];

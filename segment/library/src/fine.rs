@@ -26,7 +26,7 @@ use pagelab_interpose::aside;
 
 use crate::{
     area::{self, Area, PAGE, PMD},
-    leaves,
+    fork_wait, leaves,
     lock::{Held, Lock},
     orders,
 };
@@ -161,7 +161,7 @@ impl Fine {
             held.take_back();
         } else {
             // SAFETY: the caller's.
-            unsafe { shard.leave(at) };
+            fork_wait::changing(|| unsafe { shard.leave(at) });
         }
     }
 

@@ -221,6 +221,7 @@ fn thaw_all() {
 /// After it, in the child.
 extern "C" fn after_in_child() {
     careful::after_fork_in_child();
+    fork_wait::after_fork_in_child();
     aside(|| {
         if own().is_err() {
             count::add(Backed::Lost, 1);

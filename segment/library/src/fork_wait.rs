@@ -1,4 +1,7 @@
-//! Changes of the heap's leaves that a fork waits for, so that a child finds none on its way.
+//! Changes of the heap that a fork waits for, so that a child finds none half done.
+//!
+//! Memory of the module is copied while other threads go on, so that what a change writes there and
+//! what it writes to this library's own memory would be of two moments in the child.
 //!
 //! A fork waits for other threads only: a signal handler may fork in the midst of a change of its
 //! own thread, which goes on after the handler, in the child, too.
@@ -19,7 +22,7 @@ thread_local! {
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does something that maps leaves, before a fork or after it.
+/// Does something to the heap, before a fork or after it.
 pub(crate) fn changing<T>(act: impl FnOnce() -> T) -> T {
     while !begins() {
         ends();
@@ -62,4 +65,12 @@ pub(crate) fn before_fork() {
 /// On both sides of a fork.
 pub(crate) fn after_fork() {
     FORKING.store(false, Ordering::SeqCst);
+}
+
+/// In the child, which has none of the threads that waited meanwhile.
+pub(crate) fn after_fork_in_child() {
+    // Written to only where it differs: the page is shared with the parent until then.
+    if CHANGES.load(Ordering::Relaxed) != OWN.get() {
+        CHANGES.store(OWN.get(), Ordering::SeqCst);
+    }
 }

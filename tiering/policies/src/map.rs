@@ -4,10 +4,10 @@
 //! a sweep clears every record before its epoch could be taken for a newer one. So no access that
 //! is older than the window ever counts, and no record is ready for longer than that.
 //!
-//! An epoch is a fraction of the window. An access counts while its epoch is less than [`WINDOW`]
+//! An epoch is a fraction of the window. An access counts while its epoch is less than `WINDOW`
 //! epochs old, so for at most the window and for at least all but the last epoch of it. Counting
 //! starts again with the access that comes after that. The sweep goes through the whole map once in
-//! [`SWEEP`] epochs, a slice for each. It may be behind by [`SLACK`] epochs; an access that finds
+//! `SWEEP` epochs, a slice for each. It may be behind by `SLACK` epochs; an access that finds
 //! it further behind is dropped, never miscounted. This map is not pghot's: [`pghot`] is.
 
 mod cells;

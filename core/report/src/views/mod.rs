@@ -91,29 +91,46 @@ pub const VIEWS: &[View] = &[
     },
     View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
     View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
-];
-
-/// Those after emulated memory.
-pub const LATER: &[View] = &[
+    View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
     View {
-        workloads: &[tlb::WORKLOAD],
-        main: &[(LOAD, Time::Elapsed)],
-        short: &["page", "size"],
-        derive: &[Alone(tlb::derive)],
-        sections: Each(&[tlb::section]),
-        headlines: tlb::headlines,
+        rank: Rank::Limits,
+        is_limit: true,
+        workloads: &limits::WORKLOADS,
+        main: &limits::SERIES,
+        short: &["level"],
+        sections: Each(&[limits::section]),
+        headlines: limits::headlines,
+        ..View::NONE
+    },
+    View {
+        rank: Rank::Proof,
+        sections: Each(&[
+            |run| Some(outcomes::witness(run)),
+            outcomes::intervals,
+            outcomes::skipped,
+            outcomes::failed,
+            outcomes::warnings,
+            environment::section,
+            outcomes::claims,
+        ]),
+        headlines: outcomes::headlines,
         ..View::NONE
     },
 ];
+
+/// Those after emulated memory.
+pub const LATER: &[View] = &[View {
+    workloads: &[tlb::WORKLOAD],
+    main: &[(LOAD, Time::Elapsed)],
+    short: &["page", "size"],
+    derive: &[Alone(tlb::derive)],
+    sections: Each(&[tlb::section]),
+    headlines: tlb::headlines,
+    ..View::NONE
+}];
 
 /// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {
     let all = run.publications.iter();
     all.filter_map(|publication| publication.section(run)).collect()
-}
-
-/// A record as a report has it.
-#[cfg(test)]
-pub(crate) fn entry(record: &pagelab_record::Record) -> crate::Entry {
-    crate::Views::new(VIEWS.iter().chain(LATER), |_, _| None).entry(record)
 }

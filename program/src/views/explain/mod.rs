@@ -5,8 +5,8 @@
 //! no price is not in the sum and is said beside it. Faults that waited for a device are no
 //! product: how long they took was seen.
 //!
-//! Prices are in [`prices`], what would help in [`knobs`], page walks in [`translation`] and
-//! [`modelled`], the tables in [`mod@section`], what is said beside them in [`notes`].
+//! Prices are in `prices`, what would help in `knobs`, page walks in `translation` and
+//! `modelled`, the tables in `section`, what is said beside them in `notes`.
 
 mod advice;
 mod compared;

@@ -1,11 +1,11 @@
 //! `try/program`: a program on every variant of page size, and which of them is worth it.
 //!
 //! Each variant is compared with base pages and with what is set up now, round by round. What that
-//! comes to is in [`verdict`]. A variant whose pages did not come has no time of its own: it is the
+//! comes to is in `verdict`. A variant whose pages did not come has no time of its own: it is the
 //! program as it was. Each gain is reported with the memory that it costs.
 //!
-//! The tables are in [`mod@section`], why pages did not come in [`took`], what `explain` had
-//! predicted in [`mod@foretold`].
+//! The tables are in `section`, why pages did not come in `took`, what `explain` had
+//! predicted in `foretold`.
 
 mod beside;
 mod builds;

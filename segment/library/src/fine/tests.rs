@@ -5,6 +5,10 @@ use std::sync::{Mutex, atomic::AtomicBool};
 use super::*;
 use crate::copies;
 
+const WORD: usize = size_of::<usize>();
+/// So many blocks a thread leaves at most.
+const BLOCKS: usize = 64;
+
 /// Some of its own, of so many bytes.
 fn some(bytes: usize) -> &'static Fine {
     let fine = Box::leak(Box::new(Fine::new()));
@@ -127,6 +131,56 @@ fn a_shard_that_is_held_is_left_alone() {
     let held: Vec<_> = others.map(Shard::hold).collect();
     assert_eq!(Block::of(fine, 1, 5000, 3).unwrap().at, at);
     drop(held);
+}
+
+/// Frames of the kernel module are copied one after the other before a fork, and this library's own
+/// memory is the child's as it was at the fork: what is left meanwhile must be in both or in none.
+#[test]
+fn what_is_left_while_a_fork_copies_is_not_left_by_halves() {
+    let fine = some(32 << 20);
+    let is_over = AtomicBool::new(false);
+    let torn = std::thread::scope(|scope| {
+        for with in 1..=2 {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let one = || Block::of(fine, 1, 5000, with);
+                    let blocks: Vec<_> = std::iter::repeat_with(one).take(BLOCKS).collect();
+                    free(fine, blocks.into_iter().flatten());
+                }
+            });
+        }
+        let torn = (0..300).find(|_| {
+            fine.before_fork();
+            fork_wait::before_fork();
+            let copies = fine.shards.each_ref().map(copy);
+            let is_torn = std::iter::zip(&fine.shards, copies).any(|(shard, (start, words))| {
+                let mut next = shard.left.load(Ordering::Acquire).addr();
+                for _ in 0..=2 * BLOCKS {
+                    if next == 0 {
+                        break;
+                    }
+                    next = *words.get(next.wrapping_sub(start) / WORD).unwrap_or(&next);
+                }
+                next != 0
+            });
+            fork_wait::after_fork();
+            fine.after_fork();
+            is_torn
+        });
+        is_over.store(true, Ordering::Relaxed);
+        torn
+    });
+    assert_eq!(torn, None);
+}
+
+/// Where a shard that is held begins, and all of its words.
+fn copy(shard: &Shard) -> (usize, Vec<usize>) {
+    // SAFETY: whoever asks has its lock.
+    let source = unsafe { (*shard.own.get()).allocator() };
+    // SAFETY: mapped so far; others may write there meanwhile.
+    let word = |at| unsafe { ptr::with_exposed_provenance::<usize>(at).read_volatile() };
+    (source.start, (source.start..source.top.get()).step_by(WORD).map(word).collect())
 }
 
 #[test]
