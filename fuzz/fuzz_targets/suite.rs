@@ -5,7 +5,7 @@
 //! bytes stand for what a person would write wrong.
 #![no_main]
 
-use std::{sync::LazyLock, time::Duration};
+use std::time::Duration;
 
 use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},

@@ -43,7 +43,6 @@ const OTHERS: Part = Part {
 const LATER: Part = Part {
     workloads: pagelab_workloads::LATER,
     views: LATER_VIEWS,
-    suites: suites::LATER,
     ..Part::NONE
 };
 

@@ -35,13 +35,8 @@ const OTHERS: Part = Part {
 };
 
 /// What has none and stands after it.
-const LATER: Part = Part {
-    workloads: pagelab_workloads::LATER,
-    views: pagelab_report::LATER,
-    suites: suites::LATER,
-    publications: &[publication!("memory-types", "report.j2")],
-    ..Part::NONE
-};
+const LATER: Part =
+    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

@@ -17,8 +17,6 @@ use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-use crate::parts::WORKLOADS;
-
 /// A plan that was read.
 #[pyclass(frozen, module = "pagelab")]
 #[derive(Debug)]

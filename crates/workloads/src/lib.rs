@@ -15,7 +15,6 @@ pub mod tlb;
 
 pub use catalogue::{CATALOGUE, catalogue};
 pub use pagelab_bench::{cpus, needs};
-pub use pagelab_memtype::workloads as memtype;
 
 /// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
 pub const WORKLOADS: Table = &[
@@ -33,12 +32,7 @@ pub const WORKLOADS: Table = &[
 ];
 
 /// Those that `list` shows after emulated memory.
-pub const LATER: Table = &[
-    &memtype::bandwidth::BANDWIDTH,
-    &memtype::latency::LATENCY,
-    &memtype::order::ORDER,
-    &tlb::chase::CHASE,
-];
+pub const LATER: Table = &[&tlb::chase::CHASE];
 
 /// The workload of that name.
 ///

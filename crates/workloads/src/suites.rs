@@ -9,7 +9,3 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("micro-pagefault", include_str!("../../../suites/micro-pagefault.toml")),
     ("page-fault-latency", include_str!("../../../suites/page-fault-latency.toml")),
 ];
-
-/// Those after that of emulated memory.
-pub const LATER: &[(&str, &str)] =
-    &[("memory-types", include_str!("../../../suites/memory-types.toml"))];

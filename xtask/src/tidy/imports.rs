@@ -86,6 +86,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "workloads",
             "report",
             "cli",
+            "emulation",
             "memtype",
             "program",
             "tiering",

@@ -33,9 +33,6 @@ const EXAMPLES: Examples = &[
             ),
         ],
     ),
-    ("memtype/bandwidth", BANDWIDTH),
-    ("memtype/latency", MEMTYPE_LATENCY),
-    ("memtype/order", ORDER),
     (
         "tlb/chase",
         &[
@@ -147,83 +144,6 @@ const USERFAULTFD: &[(Pairs, Pairs)] = &[
     (&[("page", "hugetlb-2m"), ("batch", "16")], &[("page", "hugetlb-2m"), ("batch", "8")]),
     (&[("size", "12k"), ("batch", "2")], &[("size", "16k"), ("batch", "2")]),
     (&[("lie", "content"), ("op", "wp")], &[("lie", "content"), ("op", "copy")]),
-];
-
-const BANDWIDTH: &[(Pairs, Pairs)] = &[
-    (&[("store", "none")], &[("store", "none"), ("test", "read")]),
-    (&[("test", "read"), ("fence", "sfence")], &[("test", "read")]),
-    (
-        &[("test", "read"), ("load", "nt"), ("width", "8")],
-        &[("test", "read"), ("load", "nt"), ("width", "16")],
-    ),
-    (
-        &[("test", "ntwrite_nofence_deferred"), ("load", "plain")],
-        &[("test", "ntwrite_nofence_deferred")],
-    ),
-    (
-        &[("type", "uc"), ("fence-word", "overlap")],
-        &[("type", "uc"), ("test", "read"), ("fence-word", "overlap")],
-    ),
-    (&[("sum", "accumulated")], &[("test", "read"), ("sum", "accumulated")]),
-    (
-        &[
-            ("type", "uc"),
-            ("test", "write_ucfence"),
-            ("fence-word", "overlap"),
-            ("arms", "pagelab,c"),
-        ],
-        &[("type", "uc"), ("test", "write_ucfence"), ("fence-word", "overlap")],
-    ),
-    (&[("size", "12k"), ("threads", "2")], &[("size", "16k"), ("threads", "2")]),
-    (&[("cpu", "0"), ("threads", "2")], &[("cpu", "0-1"), ("threads", "2")]),
-    (&[("lie", "stale")], &[("lie", "stale"), ("test", "read")]),
-    (&[("type", "uc"), ("frames", "ordinary")], &[("type", "uc"), ("frames", "scattered")]),
-    (&[("type", "wt"), ("frames", "contiguous")], &[("type", "wt")]),
-    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
-    (
-        &[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")],
-        &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
-    ),
-    (&[("frames", "reserved"), ("node", "0")], &[("frames", "contiguous"), ("node", "0")]),
-    (&[("frames", "nodes"), ("node", "0")], &[("frames", "nodes")]),
-    (
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
-    ),
-];
-
-const MEMTYPE_LATENCY: &[(Pairs, Pairs)] = &[
-    (&[("state", "flushed"), ("type", "uc")], &[("state", "flushed")]),
-    (&[("samples", "all")], &[("samples", "1k")]),
-    (&[("op", "load,store,load")], &[("op", "load,store")]),
-    (&[("type", "wc"), ("frames", "ordinary")], &[("type", "wc"), ("op", "load,uc-fence")]),
-    (&[("type", "wt"), ("frames", "scattered")], &[("type", "wt")]),
-    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "ordinary"), ("leaf", "2m")]),
-    (
-        &[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")],
-        &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
-    ),
-    // It has no node.
-    (NEVER, &[]),
-    (NEVER, &[]),
-    (
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
-    ),
-];
-
-const ORDER: &[(Pairs, Pairs)] = &[
-    (&[("pattern", "8")], &[("pattern", "64")]),
-    (&[("cpus", "0")], &[("cpus", "0-1")]),
-    (&[("rounds", "all")], &[("rounds", "1k")]),
-    (&[("type", "uc"), ("frames", "ordinary")], &[("type", "uc")]),
-    (&[("type", "wt"), ("frames", "scattered")], &[("type", "wt")]),
-    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
-    (&[("frames", "ordinary"), ("leaf", "1g")], &[("frames", "ordinary"), ("leaf", "2m")]),
-    // It has no node, and its memory is made of whole leaves.
-    (NEVER, &[]),
-    (NEVER, &[]),
-    (NEVER, &[]),
 ];
 
 #[test]
