@@ -13,16 +13,18 @@ use std::{
 };
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
-use pagelab_cli::{Part, part};
+use pagelab_cli::{Part, part, suites::SUITES};
 use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
 use pagelab_trace::raw::{self, HEAD_BYTES};
-use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
+use pagelab_workloads::WORKLOADS;
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
 /// Every part, in the order of the binary.
 const PARTS: &[&Part] = &[
     &pagelab_program::PART,
+    &SEVERAL,
+    &pagelab_fault::PART,
     &OTHERS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
@@ -30,14 +32,11 @@ const PARTS: &[&Part] = &[
     &pagelab_tiering::PART,
 ];
 
+/// What is about several parts.
+const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
+
 /// What has no crate of its own yet.
-const OTHERS: Part = Part {
-    workloads: WORKLOADS,
-    requirements: CATALOGUE,
-    views: VIEWS,
-    suites: suites::BUILT_IN,
-    ..Part::NONE
-};
+const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
 const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };

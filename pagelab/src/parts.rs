@@ -1,16 +1,16 @@
 //! What this program consists of.
 
-use std::process::ExitCode;
-
-use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
+use pagelab_cli::{Part, suites::SUITES};
 use pagelab_report::VIEWS;
-use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
+use pagelab_workloads::WORKLOADS;
 
 use crate::cmd;
 
 /// Every part.
 pub(crate) const PARTS: &[&Part] = &[
     &pagelab_program::PART,
+    &SEVERAL,
+    &pagelab_fault::PART,
     &OTHERS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
@@ -18,30 +18,21 @@ pub(crate) const PARTS: &[&Part] = &[
     &pagelab_tiering::PART,
 ];
 
+/// What is about several parts.
+const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
+
 /// What has no crate of its own yet and stands before emulated memory.
 const OTHERS: Part = Part {
     workloads: WORKLOADS,
-    requirements: CATALOGUE,
     views: VIEWS,
     commands: cmd::OF_PARTS,
     examples: include_str!("examples.txt"),
-    suites: suites::BUILT_IN,
-    publications: &[
-        publication!("micro-pagefault", "report.j2"),
-        publication!("page-fault-latency"),
-    ],
-    hidden: &[Hidden { is_it: path::is_first, main: first_process }],
     ..Part::NONE
 };
 
 /// What has none and stands after it.
 const LATER: Part =
     Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
-
-/// The first process of a machine that is watched.
-fn first_process() -> ExitCode {
-    path::main(CASE_COMMAND)
-}
 
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,11 @@ use pagelab_report::VIEWS;
 use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[&PROGRAM, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
+const PARTS: &[&Part] = &[&PROGRAM, &FAULT, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
+const FAULT: Part = quiet(&pagelab_fault::PART);
 const EMULATION: Part = quiet(&pagelab_emulation::PART);
 const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
 const TIERING: Part = quiet(&pagelab_tiering::PART);

@@ -1,44 +1,15 @@
-//! The workloads: a folder for each collection, the needs that they have, and the suites.
-//!
-//! The one idea: what can be measured is a visible list, [`WORKLOADS`]; what the host is asked for
-//! is another, [`CATALOGUE`]. How it is measured is `pagelab-bench`'s.
+//! The workloads that are in no part yet: a folder for each collection.
 
-use pagelab_bench::{Row, Table, workload::find};
+use pagelab_bench::Table;
 
-mod catalogue;
-pub mod fault;
-pub mod limit;
 pub mod segment;
-pub mod suites;
 pub mod tlb;
 
-pub use catalogue::{CATALOGUE, catalogue};
-
-/// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
-pub const WORKLOADS: Table = &[
-    &limit::timer::TIMER,
-    &limit::syscall::SYSCALL,
-    &limit::bulk::CLEAR,
-    &limit::bulk::COPY,
-    &limit::bulk::READ,
-    &fault::throughput::THROUGHPUT,
-    &fault::latency::LATENCY,
-    &fault::userfaultfd::USERFAULTFD,
-    &fault::stages::STAGES,
-    &fault::path::PATH,
-    &segment::FAULT,
-];
+/// Those before emulated memory, in the order of `list`.
+pub const WORKLOADS: Table = &[&segment::FAULT];
 
 /// Those that `list` shows after emulated memory.
 pub const LATER: Table = &[&tlb::chase::CHASE];
-
-/// The workload of that name.
-///
-/// # Errors
-/// A sentence that lists the names there are.
-pub fn workload(name: &str) -> Result<Row, String> {
-    find(LATER, name).or_else(|_| find(WORKLOADS, name))
-}
 
 #[cfg(test)]
 mod tests;
