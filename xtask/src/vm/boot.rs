@@ -1,11 +1,11 @@
 //! One boot of the lane: its initramfs, its run, its verdict and its logs.
 //!
 //! Whatever came of a boot, its console and its results stay in [`LOGS`] under the boot's name
-//! until the next run of the same. Nothing that failed is tried again, but for one kind, which is no
-//! case's: QEMU's translator (10.0) may read an instruction that the guest's other processor patches
-//! at that moment, half old and half new, and the kernel stumbles over it, about once in 500 boots.
-//! A kernel without a module of ours that oopses and panics is booted a second time; its console is
-//! kept as `NAME.panic`, and the boot says so.
+//! until the next run of the same. Nothing that failed is tried again, but for one kind, which is
+//! no case's: QEMU (seen with 7.2) may translate an instruction while the guest's other processor
+//! patches it, half old and half new, and the kernel stumbles over it. A kernel without a module of
+//! ours that oopses and panics is booted a second time; its console is kept as `NAME.panic`, and
+//! the boot says so.
 
 use std::{
     collections::{BTreeMap, VecDeque},
