@@ -13,6 +13,7 @@ mod counter_page;
 mod errno;
 mod filter;
 pub mod kernel;
+mod listed;
 mod map;
 mod next;
 mod thread;

@@ -10,7 +10,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("initrd", &[]),
     ("trace", &[]),
     ("interpose", &[]),
-    ("sys", &[]),
+    ("sys", &["interpose"]),
     ("emu", &["trace"]),
     ("tier", &["trace"]),
     ("live", &["tier", "sys"]),
