@@ -14,11 +14,12 @@ use std::{
 use pagelab_interpose::{
     aside,
     behind::{self, Beside},
-    done, kernel, malloc_calls, variable,
-};
-use pagelab_sys::process::preload::{
-    Counted, Order,
-    log::{Entry, UNITS, UNITS_MAX, Way, listed},
+    done, kernel, malloc_calls,
+    preload::{
+        Counted, Order,
+        log::{Entry, UNITS, UNITS_MAX, Way, listed},
+    },
+    variable,
 };
 
 use crate::{count, count_result, is_ordered, log, maps::advise, site};

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use pagelab_interpose::preload::log::Way;
 use pagelab_record::{
     Case, Measured, Outcome, Record, Table,
     stats::Samples,
@@ -15,7 +16,6 @@ use pagelab_record::{
         workload::{LATENCY, UNITS},
     },
 };
-use pagelab_sys::process::preload::log::Way;
 
 use super::{
     choice::{Promise, SHARE, choose},

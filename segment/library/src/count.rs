@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pagelab_interpose::{CounterPage, Errno};
-use pagelab_sys::process::segment::{
-    ALL_WORDS, Counted, Counter, NAME_BYTES, Reason, SHEET, SHEET_BYTES, WORDS, count_name,
+use pagelab_interpose::{
+    CounterPage, Errno,
+    segment::{
+        ALL_WORDS, Counted, Counter, NAME_BYTES, Reason, SHEET, SHEET_BYTES, WORDS, count_name,
+    },
 };
 
 use crate::own::OWN;

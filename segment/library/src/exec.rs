@@ -13,8 +13,11 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use pagelab_interpose::{Next, aside, set_errno};
-use pagelab_sys::process::segment::{Counted, SHEET};
+use pagelab_interpose::{
+    Next, aside,
+    segment::{Counted, SHEET},
+    set_errno,
+};
 
 use crate::{count, told};
 

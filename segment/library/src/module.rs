@@ -16,11 +16,9 @@ use std::{
 use pagelab_interpose::{
     Errno, Map,
     kernel::{self, USABLE},
+    segment::{Backed, Wish, Zero},
 };
-use pagelab_sys::{
-    memtype::segment::{self, Mapped, Wanted},
-    process::segment::{Backed, Wish, Zero},
-};
+use pagelab_sys::memtype::segment::{self, Mapped, Wanted};
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},

@@ -10,8 +10,11 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use pagelab_interpose::{kernel, variable};
-use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish, Zero};
+use pagelab_interpose::{
+    kernel,
+    segment::{Counted, Leaf, Variable, Wish, Zero},
+    variable,
+};
 
 use crate::count;
 

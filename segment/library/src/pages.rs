@@ -11,8 +11,10 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::{Backing, Leaf, Reason, Wish, Zero};
+use pagelab_interpose::{
+    Errno, kernel,
+    segment::{Backing, Leaf, Reason, Wish, Zero},
+};
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},

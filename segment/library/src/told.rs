@@ -8,11 +8,8 @@
 
 use std::{ffi::CStr, ops::Range, sync::atomic::Ordering};
 
-use pagelab_interpose::kernel;
-use pagelab_sys::{
-    machine::proc::{Mapping, sizes},
-    process::segment::Counted,
-};
+use pagelab_interpose::{kernel, segment::Counted};
+use pagelab_sys::machine::proc::{Mapping, sizes};
 
 use crate::{begin, breaks, count, filtered, heap, helper, kept, own::OWN, pages, witness};
 

@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
-use pagelab_interpose::kernel;
-use pagelab_sys::{
-    memory::{NOWHERE, Question, regions},
-    process::segment::{Backed, Leaf},
+use pagelab_interpose::{
+    kernel,
+    segment::{Backed, Leaf},
 };
+use pagelab_sys::memory::{NOWHERE, Question, regions};
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},

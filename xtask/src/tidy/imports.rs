@@ -20,11 +20,25 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("memtype", &["record", "sys", "bench", "report", "cli"]),
     ("workloads", &["record", "initrd", "trace", "sys", "emu", "bench", "memtype"]),
     ("emulation", &["sys", "cli"]),
-    ("program", &["record", "trace", "sys", "bench", "workloads", "report", "cli", "emulation"]),
+    (
+        "program",
+        &[
+            "interpose",
+            "record",
+            "trace",
+            "sys",
+            "bench",
+            "workloads",
+            "report",
+            "cli",
+            "emulation",
+        ],
+    ),
     ("tiering", &["record", "trace", "sys", "tier", "live", "bench", "workloads", "report", "cli"]),
     (
         "pagelab",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -40,7 +54,7 @@ const HOUSE: &[(&str, &[&str])] = &[
         ],
     ),
     ("heat", &["interpose", "sys"]),
-    ("preload", &["interpose", "sys"]),
+    ("preload", &["interpose"]),
     ("segment", &["interpose", "sys"]),
     ("capture", &["trace", "sys"]),
     (

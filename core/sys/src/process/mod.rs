@@ -9,11 +9,9 @@ pub mod crew;
 pub mod heat;
 pub mod launch;
 pub mod minder;
-pub mod preload;
 mod pulse;
 pub mod relay;
 pub(crate) mod sched;
-pub mod segment;
 pub mod stack;
 pub mod tree;
 

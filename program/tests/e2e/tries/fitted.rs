@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use pagelab_interpose::preload::PACKAGE;
 use pagelab_record::{
     Record,
     vocabulary::{
@@ -9,7 +10,6 @@ use pagelab_record::{
         workload::{PROGRAM, UNITS},
     },
 };
-use pagelab_sys::process::preload::PACKAGE;
 
 use super::{MIB, compiled, rungs, values};
 use crate::support::{
