@@ -17,6 +17,7 @@ pub mod behind;
 mod counter_page;
 mod errno;
 mod filter;
+pub mod heat;
 pub mod kernel;
 mod map;
 mod next;

@@ -3,9 +3,8 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use pagelab_interpose::{preload, segment};
+use pagelab_interpose::{heat, preload, segment};
 use pagelab_record::{Outcome, vocabulary::tried};
-use pagelab_sys::process::heat;
 
 use crate::{
     support::{Lab, build_library, measured, skip},

@@ -12,8 +12,11 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering},
 };
 
-use pagelab_interpose::{self as interpose, Map, kernel};
-use pagelab_sys::process::heat::{Kind, Of};
+use pagelab_interpose::{
+    self as interpose, Map,
+    heat::{Kind, Of},
+    kernel,
+};
 
 use crate::{places, signals, yard};
 

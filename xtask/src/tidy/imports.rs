@@ -13,7 +13,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("sys", &["interpose"]),
     ("emu", &["trace"]),
     ("tier", &["trace"]),
-    ("live", &["tier", "sys"]),
+    ("live", &["tier", "interpose", "sys"]),
     ("bench", &["record", "sys"]),
     ("report", &["record"]),
     ("cli", &["record", "sys", "bench", "report"]),
@@ -34,7 +34,21 @@ const HOUSE: &[(&str, &[&str])] = &[
             "emulation",
         ],
     ),
-    ("tiering", &["record", "trace", "sys", "tier", "live", "bench", "workloads", "report", "cli"]),
+    (
+        "tiering",
+        &[
+            "interpose",
+            "record",
+            "trace",
+            "sys",
+            "tier",
+            "live",
+            "bench",
+            "workloads",
+            "report",
+            "cli",
+        ],
+    ),
     (
         "pagelab",
         &[

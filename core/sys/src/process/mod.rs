@@ -6,7 +6,6 @@ pub mod child;
 pub mod closed;
 mod counter_page;
 pub mod crew;
-pub mod heat;
 pub mod launch;
 pub mod minder;
 mod pulse;

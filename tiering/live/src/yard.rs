@@ -7,10 +7,10 @@ use std::{
     sync::atomic::{Ordering, fence},
 };
 
-use super::{
+use pagelab_interpose::heat::{
     ENTRY_WORDS, HEAT, HEAT_BYTES, Head, Kind, Of, RING, RING_AT, ROW_WORDS, ROWS, ROWS_AT,
 };
-use crate::process::CounterPage;
+use pagelab_sys::process::CounterPage;
 
 /// An entry that is not whole while so many later ones are there is nobody's any more.
 const LATE: u64 = 4096;
@@ -201,9 +201,10 @@ impl Yard {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_interpose::heat::entry;
     use proptest::prelude::*;
 
-    use super::{super::entry, *};
+    use super::*;
 
     /// What a library does.
     fn add(yard: &Yard, words: [u64; 2]) {

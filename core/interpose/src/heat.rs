@@ -5,10 +5,6 @@
 //! is an entry of a ring, two words, which whoever watches takes out. Whatever stands there was
 //! written by somebody's program: it is bounded, and nothing is believed but that it was said.
 
-mod yard;
-
-pub use yard::{Program, Said, Yard};
-
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-heat";
 /// The variable that names the file of the yard.
