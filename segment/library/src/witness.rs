@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use pagelab_interpose::{
     kernel,
+    scan::{NOWHERE, Question, regions},
     segment::{Backed, Leaf},
 };
-use pagelab_sys::memory::{NOWHERE, Question, regions};
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},
