@@ -22,6 +22,7 @@ pub mod kernel;
 mod map;
 mod next;
 pub mod preload;
+pub mod proc_maps;
 pub mod scan;
 pub mod segment;
 mod thread;

@@ -8,8 +8,11 @@
 
 use std::{ffi::CStr, ops::Range, sync::atomic::Ordering};
 
-use pagelab_interpose::{kernel, segment::Counted};
-use pagelab_sys::machine::proc::{Mapping, sizes};
+use pagelab_interpose::{
+    kernel,
+    proc_maps::{Mapping, sizes},
+    segment::Counted,
+};
 
 use crate::{begin, breaks, count, filtered, heap, helper, kept, own::OWN, pages, witness};
 

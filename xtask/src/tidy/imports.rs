@@ -67,7 +67,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "tiering",
         ],
     ),
-    ("heat", &["interpose", "sys"]),
+    ("heat", &["interpose"]),
     ("preload", &["interpose"]),
     ("segment", &["interpose", "sys"]),
     ("capture", &["trace", "sys"]),

@@ -4,7 +4,6 @@
 //! line. A line that the format does not allow is skipped.
 
 mod groups;
-mod maps;
 mod numa_maps;
 mod swaps;
 mod zones;
@@ -19,8 +18,8 @@ use std::{
 };
 
 pub use groups::{Group, Mount, group, groups, mounts};
-pub use maps::{Mapping, field, mappings, sizes};
 pub use numa_maps::{Placement, placements};
+pub use pagelab_interpose::proc_maps::{Mapping, field, mappings, sizes};
 pub use swaps::{InUse, in_use};
 pub use zones::{Zone, zones};
 
