@@ -21,7 +21,7 @@ mod share;
 mod spec;
 mod stamps;
 pub mod state;
-mod uapi;
+pub mod uapi;
 pub mod values;
 
 pub use capable::{Loads, Stores, Width};
