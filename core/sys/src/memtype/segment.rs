@@ -1,9 +1,9 @@
 #![expect(unsafe_code, reason = "ioctl")]
 //! Segments of the module, for a library inside somebody's program.
 //!
-//! The one idea: the calls of [`super::device`] that a segment needs, without allocating: what went
-//! wrong is a number, and which part of the reserved region is free is found by asking for it.
-//! Addresses are numbers here that the module looks up; no memory is reached.
+//! The one idea: the calls of the module that a segment needs, without allocating: what went wrong
+//! is a number, and which part of the reserved region is free is found by asking for it. Addresses
+//! are numbers here that the module looks up; no memory is reached.
 
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 
@@ -13,10 +13,7 @@ use rustix::{
     ioctl::{Opcode, Updater, ioctl},
 };
 
-use super::{
-    Frames, MemoryType,
-    uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery},
-};
+use super::uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery};
 
 /// An error number.
 type Number = i32;
@@ -63,15 +60,15 @@ fn claimed(file: RawFd, wanted: &Wanted) -> Result<(RawFd, u64), Number> {
     let mut info = PagelabInfo::default();
     call::<{ uapi::IOC_INFO }, _>(file, &mut info)?;
     let mut why = libc::ENOMEM;
-    for frames in [Frames::Reserved, Frames::Contiguous] {
-        let offered = info.leaves[MemoryType::Wb.code() as usize][frames.code() as usize];
+    for layout in [uapi::RESERVED, uapi::CONTIGUOUS] {
+        let offered = info.leaves[uapi::WB as usize][layout as usize];
         let Some(leaf) = largest(offered, wanted.leaf) else { continue };
         // A part of the region that another file has is `EBUSY`: the next one may be free.
-        let parts = match frames {
-            Frames::Reserved => info.reserved_bytes.saturating_sub(wanted.bytes) / leaf + 1,
-            Frames::Scattered | Frames::Contiguous => 1,
+        let parts = match layout {
+            uapi::RESERVED => info.reserved_bytes.saturating_sub(wanted.bytes) / leaf + 1,
+            _ => 1,
         };
-        if frames == Frames::Reserved && info.reserved_bytes < wanted.bytes {
+        if layout == uapi::RESERVED && info.reserved_bytes < wanted.bytes {
             continue;
         }
         for part in 0..parts {
@@ -79,8 +76,8 @@ fn claimed(file: RawFd, wanted: &Wanted) -> Result<(RawFd, u64), Number> {
             let mut alloc = PagelabAlloc {
                 bytes: wanted.bytes,
                 node: -1,
-                memtype: MemoryType::Wb.code(),
-                layout: frames.code(),
+                memtype: uapi::WB,
+                layout,
                 leaf_shift: leaf.trailing_zeros(),
                 flags: uapi::SEGMENT | flags,
                 offset: part * leaf,
