@@ -26,6 +26,7 @@ pub mod proc_maps;
 pub mod scan;
 pub mod segment;
 mod thread;
+pub mod uapi;
 pub mod userfaultfd;
 
 pub use counter_page::{CounterPage, variable};

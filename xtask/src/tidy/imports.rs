@@ -69,7 +69,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ),
     ("heat", &["interpose"]),
     ("preload", &["interpose"]),
-    ("segment", &["interpose", "sys"]),
+    ("segment", &["interpose"]),
     ("capture", &["trace", "sys"]),
     (
         "fuzz",

@@ -90,7 +90,7 @@ mod tests {
 
     /// What `layout.txt` says, line by line, without the numbers: those are the values.
     fn layout() -> BTreeMap<String, Vec<u64>> {
-        let text = include_str!("../../../../memtype/kmod/uapi/layout.txt");
+        let text = include_str!("../../../memtype/kmod/uapi/layout.txt");
         let number = |word: &str| match word.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => word.parse().ok(),

@@ -7,42 +7,41 @@
 
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 
+use pagelab_interpose::uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery};
 use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
     ioctl::{Opcode, Updater, ioctl},
 };
 
-use super::uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery};
-
 /// An error number.
 type Number = i32;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// A multiple of 4 KiB.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes of the largest leaf; smaller ones where the kernel has no such.
-    pub leaf: u64,
+    pub(crate) leaf: u64,
     /// Whether frames are zeroed by the fault that first maps them.
-    pub zero_at_fault: bool,
+    pub(crate) zero_at_fault: bool,
 }
 
 /// What is behind an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mapped {
+pub(crate) struct Mapped {
     /// Bytes of the leaf.
-    pub leaf: u64,
+    pub(crate) leaf: u64,
     /// The physical address; `None` for users who may not know it.
-    pub phys: Option<u64>,
+    pub(crate) phys: Option<u64>,
 }
 
 /// An open file of the module that has a segment; and the leaf that it has.
 ///
 /// # Errors
 /// With the number of the call that failed; `EPROTO` for a module of another interface.
-pub fn claim(wanted: &Wanted) -> Result<(RawFd, u64), Number> {
+pub(crate) fn claim(wanted: &Wanted) -> Result<(RawFd, u64), Number> {
     let file = open(uapi::NODE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
     let file = file.into_raw_fd();
     claimed(file, wanted).inspect_err(|_| {
@@ -106,7 +105,7 @@ fn largest(offered: u64, wanted: u64) -> Option<u64> {
 ///
 /// # Errors
 /// With the number of the call's error.
-pub fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number> {
+pub(crate) fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number> {
     let mut part = PagelabDrop { offset, bytes, pad: [0; 2] };
     call::<{ uapi::IOC_DROP }, _>(file, &mut part)
 }
@@ -115,7 +114,7 @@ pub fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number> {
 ///
 /// # Errors
 /// With the number of the call's error: `EFAULT` where no mapping of this file is.
-pub fn mapped(file: RawFd, address: usize) -> Result<Option<Mapped>, Number> {
+pub(crate) fn mapped(file: RawFd, address: usize) -> Result<Option<Mapped>, Number> {
     let mut query = PagelabQuery { addr: address as u64, ..PagelabQuery::default() };
     call::<{ uapi::IOC_QUERY }, _>(file, &mut query)?;
     let leaf = 1_u64.checked_shl(query.leaf_shift).filter(|_| query.leaf_shift > 0);
