@@ -35,11 +35,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_interpose::{
-    CounterPage, Errno, mmap_calls,
-    preload::{Counted, ORDERS, Order, Orders, SHEET, SHEET_BYTES},
-    variable,
-};
+use pagelab_interpose::preload::{Counted, ORDERS, Order, Orders, SHEET, SHEET_BYTES};
+use pagelab_interpose::{CounterPage, Errno, mmap_calls, variable};
 
 /// The counts, as [`pagelab_interpose::preload::Counts`] reads them.
 static COUNTS: CounterPage<{ Counted::ALL.len() }> = CounterPage::new();

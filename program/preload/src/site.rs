@@ -11,10 +11,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_interpose::{
-    Next, kernel, next,
-    preload::log::{Entry, PATH_BYTES, Site, module},
-};
+use pagelab_interpose::preload::log::{Entry, PATH_BYTES, Site, module};
+use pagelab_interpose::{Next, kernel, next};
 
 use crate::log;
 

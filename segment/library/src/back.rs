@@ -13,10 +13,8 @@
 
 use std::ops::Range;
 
-use pagelab_interpose::{
-    Errno, kernel,
-    segment::{Backed, Backing, Wish},
-};
+use pagelab_interpose::segment::{Backed, Backing, Wish};
+use pagelab_interpose::{Errno, kernel};
 
 use crate::{
     area::{self, Area, Grows, Lay},

@@ -11,10 +11,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{
-    Errno, kernel,
-    segment::{Backing, Reason, Wish, Zero},
-};
+use pagelab_interpose::segment::{Backing, Reason, Wish, Zero};
+use pagelab_interpose::{Errno, kernel};
 
 use crate::{
     area::{self, Area, Grows, PAGE},

@@ -11,10 +11,8 @@ use std::{
     ptr,
 };
 
-use pagelab_interpose::{
-    Errno, Map, kernel,
-    segment::{Counted, Reason},
-};
+use pagelab_interpose::segment::{Counted, Reason};
+use pagelab_interpose::{Errno, Map, kernel};
 
 use crate::{
     area::{Area, PAGE},

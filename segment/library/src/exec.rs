@@ -13,11 +13,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use pagelab_interpose::{
-    Next, aside,
-    segment::{Counted, SHEET},
-    set_errno,
-};
+use pagelab_interpose::segment::{Counted, SHEET};
+use pagelab_interpose::{Next, aside, set_errno};
 
 use crate::{count, told};
 

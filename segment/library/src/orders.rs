@@ -10,11 +10,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use pagelab_interpose::{
-    kernel,
-    segment::{Counted, Leaf, Variable, Wish, Zero},
-    variable,
-};
+use pagelab_interpose::segment::{Counted, Leaf, Variable, Wish, Zero};
+use pagelab_interpose::{kernel, variable};
 
 use crate::count;
 

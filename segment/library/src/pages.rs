@@ -11,10 +11,8 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{
-    Errno, kernel,
-    segment::{Backing, Leaf, Reason, Wish, Zero},
-};
+use pagelab_interpose::segment::{Backing, Leaf, Reason, Wish, Zero};
+use pagelab_interpose::{Errno, kernel};
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},

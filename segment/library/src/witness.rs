@@ -7,11 +7,9 @@
 
 use std::ops::Range;
 
-use pagelab_interpose::{
-    kernel,
-    scan::{NOWHERE, Question, regions},
-    segment::{Backed, Leaf},
-};
+use pagelab_interpose::kernel;
+use pagelab_interpose::scan::{NOWHERE, Question, regions};
+use pagelab_interpose::segment::{Backed, Leaf};
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},

@@ -12,11 +12,8 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering},
 };
 
-use pagelab_interpose::{
-    self as interpose, Map,
-    heat::{Kind, Of},
-    kernel,
-};
+use pagelab_interpose::heat::{Kind, Of};
+use pagelab_interpose::{self as interpose, Map, kernel};
 
 use crate::{places, signals, yard};
 

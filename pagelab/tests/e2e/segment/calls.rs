@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use pagelab_interpose::{
-    heat::{HEAT, HEAT_BYTES, Head},
-    preload::{ORDERS, Order, Orders, SHEET, SHEET_BYTES},
-};
+use pagelab_interpose::heat::{HEAT, HEAT_BYTES, Head};
+use pagelab_interpose::preload::{ORDERS, Order, Orders, SHEET, SHEET_BYTES};
 
 use super::*;
 
