@@ -8,8 +8,9 @@ use pagelab_record::{
     vocabulary::Check,
 };
 
-use crate::golden::{
-    case, claim, counters, journal, measured, outcome, repetitions, syscall, values,
+use crate::{
+    made::{case, claim, counters, journal, measured, outcome, repetitions, values},
+    made_suites::syscall,
 };
 
 const OPS: u64 = 20_000_000;

@@ -4,7 +4,7 @@
 //! backend is decides its colour. Values stand in the tables.
 
 use super::{NOOP, REPLAY, arms, base_of};
-use crate::{Entry, Key, Lanes, chart::Row, cpu, hue};
+use pagelab_report::{Entry, Key, Lanes, chart::Row, cpu, hue};
 
 /// The backends of a case, where it has some to compare.
 pub(super) fn backends(entry: &Entry, trace: &str) -> Option<Lanes> {

@@ -1,13 +1,13 @@
 //! `pagelab trace verify`: every backend beside a naive memory, load by load.
 
+use crate::emu::{Arm, verify::VERIFY};
 use clap::{ArgMatches, Command};
 use pagelab_record::{Measured, Outcome, Record, vocabulary::Check};
 use pagelab_report::visible;
-use pagelab_workloads::emu::{Arm, verify::VERIFY};
 use serde_json::{Value, json};
 
 use super::{ended, ran, short_name};
-use crate::{
+use pagelab_cli::{
     exit::{Exit, Failure},
     output,
 };

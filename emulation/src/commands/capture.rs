@@ -18,9 +18,9 @@ use pagelab_bench::count::parse_count;
 use pagelab_sys::process::catch_interrupts;
 
 use self::files::Files;
-use crate::{
+use crate::capture::{Ready, attend};
+use pagelab_cli::{
     args::Run,
-    capture::{Ready, attend},
     exit::{Exit, Failure},
 };
 

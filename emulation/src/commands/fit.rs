@@ -4,14 +4,14 @@
 //! shares in hundredths of a percent. Both sides become percentages under the same names, and the
 //! table has a row for each that was published.
 
+use crate::trace::{stats_counters, stats_tables};
 use pagelab_record::{Measured, Nature, Outcome, units::whole};
 use pagelab_trace::{
     decode,
     stats::{Collector, Options},
 };
-use pagelab_workloads::trace::{stats_counters, stats_tables};
 
-use crate::published;
+use pagelab_cli::published;
 
 /// The published results that generators imitate.
 const PUBLISHED: &str = "fast-memory";
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn of(trace: &str) -> Result<Fit, String> {
-        crate::part::set(crate::parts::PARTS);
+        pagelab_cli::part::set(&[&crate::PART]);
         Fit::of(trace)
     }
 

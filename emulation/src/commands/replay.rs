@@ -1,13 +1,13 @@
 //! `pagelab trace replay`: the backends of emulated memory over one trace, side by side.
 
+use crate::emu::{Arm, replay::REPLAY};
 use clap::{ArgMatches, Command};
 use pagelab_record::{Clock, Measured, Record, stats::Samples};
 use pagelab_report::Forms;
-use pagelab_workloads::emu::{Arm, replay::REPLAY};
 use serde_json::{Value, json};
 
 use super::{ended, ran, short_name};
-use crate::{
+use pagelab_cli::{
     exit::{Exit, Failure},
     output,
 };

@@ -7,7 +7,7 @@
 use pagelab_record::Measured;
 
 use super::{BASES, REPLAY};
-use crate::{Entry, Numbers, Time, cpu, ratio};
+use pagelab_report::{Entry, Numbers, Time, cpu, ratio};
 
 /// The memory that is compared.
 pub(super) const OURS: &str = "tlb";

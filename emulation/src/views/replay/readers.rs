@@ -7,9 +7,10 @@
 use pagelab_record::{Case, units::display_number, vocabulary::series};
 
 use super::{AGAINST, REPLAY, SPLIT, against, arms, conditions, count, notes, proof};
-use crate::{
-    Cell, Entry, Grid, Quantity, Section, Table, Unit, cpu, elapsed, grouped, parameter,
-    parameters, tally, titles,
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
+    Cell, Entry, Grid, Quantity, Section, Table, Unit, cpu, elapsed, grouped, parameters, tally,
+    titles,
 };
 
 /// The parameters that tell readers apart.

@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::trace::{Counter, generators};
 use clap::Args;
 use pagelab_bench::count::parse_count;
 use pagelab_record::units::display_bytes;
@@ -21,10 +22,9 @@ use pagelab_trace::{
     image::{Image, sidecar},
     synth::Spec,
 };
-use pagelab_workloads::trace::{Counter, generators};
 
 use super::fit::Fit;
-use crate::{
+use pagelab_cli::{
     args::{Quiet, Run},
     exit::{Exit, Failure},
     output,

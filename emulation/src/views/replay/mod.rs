@@ -15,10 +15,11 @@ use pagelab_record::{
     vocabulary::{Check, arm_counter, counter, series},
 };
 
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     At, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time, Tone,
     Unit, all_rows, clock_of, columns, cpu, distinct, elapsed, group_thousands, headline, name_of,
-    parameter, parameters,
+    parameters,
     ratio::{self, TIE},
     tally, titles,
 };

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use pagelab_record::units;
 
 use super::{WHOLE, WORKLOAD, percent, published_of};
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, distinct,
-    group_thousands, numbers::counted, parameter, titles,
+    group_thousands, numbers::counted, titles,
 };
 
 /// Pages of the list that a table shows; the JSON has all.

@@ -11,7 +11,11 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Read, Refusal, Trial,
-    inputs::Supplied, words_of,
+    common::{CPU, ROUNDS},
+    cpus::Chosen,
+    inputs::Supplied,
+    needs::Memory,
+    words_of,
 };
 use pagelab_record::Case;
 use pagelab_sys::{machine::Topology, process::Pinned};
@@ -21,12 +25,7 @@ use super::{
     player::{Player, Stage},
     reader::{READERS, Reader},
 };
-use crate::{
-    cpus::Chosen,
-    fault::space,
-    needs::Memory,
-    trace::{Medium, Trace, params as trace},
-};
+use crate::trace::{Medium, Trace, params as trace};
 
 const PARAMS: &[Param] = &[
     trace::TRACE,
@@ -39,8 +38,8 @@ const PARAMS: &[Param] = &[
         .help("whether the trace's file is in the page cache at the start"),
     Param::arms("backend", Kind::Own(&Backends), "noop,base,tlb")
         .help("memories to compare; NAME/safe decodes with bounds checks, base is fast-mem's best"),
-    space::CPU,
-    space::ROUNDS,
+    CPU,
+    ROUNDS,
 ];
 
 /// A case, read.

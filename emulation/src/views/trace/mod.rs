@@ -16,9 +16,10 @@ use pagelab_record::{
 };
 
 pub(crate) use self::section::section;
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Entry, Headline, Numbers, Quantity, Run, Tone, Unit, group_thousands, name_of,
-    numbers::counted, parameter, parameters,
+    numbers::counted, parameters,
 };
 
 /// The workload that this file reads.
@@ -225,13 +226,16 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
 mod tests {
     use pagelab_record::journal;
 
+    use pagelab_report::{Views, titles};
+
     use super::*;
-    use crate::titles;
+    use crate::views::VIEWS;
 
     fn published() -> Vec<Entry> {
-        let text = include_str!("../../../../../published/fast-memory/records.jsonl");
+        let text = include_str!("../../../../published/fast-memory/records.jsonl");
         let records = journal::read_records(text).unwrap();
-        records.iter().filter(|r| r.workload == WORKLOAD).map(crate::views::entry).collect()
+        let views = Views::new(VIEWS, |_, _| None);
+        records.iter().filter(|r| r.workload == WORKLOAD).map(|r| views.entry(r)).collect()
     }
 
     fn of(trace: &str, series: &str, statistic: &str) -> Option<f64> {

@@ -1,14 +1,14 @@
 //! `pagelab trace stats`: what a trace looks like, in the layout of fast-mem's tool.
 
+use crate::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use clap::{ArgMatches, Command};
 use pagelab_bench::inputs::Stopped;
 use pagelab_record::{Outcome, Record};
 use pagelab_report::{Forms, visible};
-use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use serde_json::{Value, json};
 
 use super::{ended, ran, short_name};
-use crate::{
+use pagelab_cli::{
     exit::{Exit, Failure},
     output,
 };

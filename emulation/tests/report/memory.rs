@@ -5,7 +5,7 @@ use pagelab_report::{Forms, Report, Style};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::{golden, golden_memory};
+use crate::{golden_memory, made, made_suites};
 
 const WIDE: Style = Style { color: false, width: 10_000 };
 
@@ -13,7 +13,7 @@ const WIDE: Style = Style { color: false, width: 10_000 };
 fn suite(change: impl Fn(&mut Vec<Record>)) -> Report {
     let (header, mut records) = golden_memory::fast_memory();
     change(&mut records);
-    Report::of(&header, &records, None, &golden::publication("fast-memory"), &crate::views())
+    Report::of(&header, &records, None, &made_suites::publication("fast-memory"), &crate::views())
 }
 
 /// The line that says what became of a claim, its verdict first.
@@ -36,7 +36,7 @@ fn scale(records: &mut [Record], trace: &str, reader: &str, arm: &str, factor: f
             let timed = series.arm == arm && series.unit == Unit::Ns;
             if let (true, Data::Values(values)) = (timed, &mut series.data) {
                 for value in values {
-                    *value = golden::whole(*value as f64 * factor);
+                    *value = made::whole(*value as f64 * factor);
                 }
             }
         }
@@ -83,7 +83,7 @@ const BYTES: u64 = 43_933_138_505;
 
 #[test]
 fn the_published_replays_follow_from_each_other() {
-    let published = golden::published("fast-memory");
+    let published = made_suites::published("fast-memory");
     let of = |generation: &str, counter: &str| {
         let mine = published.iter().filter(|r| r.case.get("generation") == Some(generation));
         let measured = mine.filter_map(|record| match &record.outcome {
@@ -202,8 +202,18 @@ fn readers_with_several_arms_keep_the_ratios_inside_their_case() {
 }
 
 #[test]
+fn the_golden_journal_holds_what_is_made_here() {
+    let all = made::journal().records;
+    for record in golden_memory::records() {
+        let is_it =
+            |other: &&Record| (&other.workload, &other.case) == (&record.workload, &record.case);
+        assert!(all.iter().find(is_it).is_some_and(|other| other.outcome == record.outcome));
+    }
+}
+
+#[test]
 fn a_verdict_that_fails_says_by_how_many_loads() {
-    let contents = golden::journal();
+    let contents = made::journal();
     let report = Report::of(&contents.header, &contents.records, None, &[], &crate::views());
     let text = report.terminal(WIDE);
     let line = text.lines().find(|line| line.starts_with("zipf ")).unwrap();
@@ -278,11 +288,11 @@ proptest! {
         };
         let mut records = Vec::new();
         for workload in ["emu/replay", "emu/verify", "trace/stats"] {
-            records.push(golden::measured(workload, case("memory"), measured()));
-            records.push(golden::measured(workload, case("mmap"), measured()));
+            records.push(made::measured(workload, case("memory"), measured()));
+            records.push(made::measured(workload, case("mmap"), measured()));
         }
         let (header, _) = golden_memory::fast_memory();
-        let published = golden::publication("fast-memory");
+        let published = made_suites::publication("fast-memory");
         let report = Report::of(&header, &records, None, &published, &crate::views());
         for width in [20, 160] {
             report.terminal(Style { color: true, width });
@@ -312,7 +322,7 @@ proptest! {
             ..Measured::default()
         };
         let case = Case::default().with("trace", "fib").with("backend", "noop,tlb");
-        let record = golden::measured("emu/replay", case, measured);
+        let record = made::measured("emu/replay", case, measured);
         let (header, _) = golden_memory::fast_memory();
         let report = Report::of(&header, &[record], None, &[], &crate::views());
         let json: Value = serde_json::from_str(&report.json()).unwrap();

@@ -7,7 +7,7 @@ use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Refusal, Trial,
-    Witness, inputs::Supplied,
+    Witness, inputs::Supplied, needs::Memory,
 };
 use pagelab_emu::{
     Policy,
@@ -20,10 +20,7 @@ use super::{
     arm::{Arm, Backends},
     player::image,
 };
-use crate::{
-    needs::Memory,
-    trace::{Medium, Trace, params as trace},
-};
+use crate::trace::{Medium, Trace, params as trace};
 
 const PARAMS: &[Param] = &[
     trace::TRACE,

@@ -9,7 +9,7 @@ use pagelab_record::{
     vocabulary::{Check, counter},
 };
 
-use crate::{
+use pagelab_report::{
     Cell, Entry, Grid, Headline, Note, Run, Section, Tone, all_rows, columns, group_thousands,
     numbers::total,
 };

@@ -17,8 +17,8 @@ use pagelab_sys::{files::folder::Made, memory::memfd, process::interrupted};
 use pagelab_trace::image::sidecar;
 
 use super::sink::Sink;
-use crate::{
-    capture::{Counters, State, place},
+use crate::capture::{Counters, State, place};
+use pagelab_cli::{
     exit::{Exit, Failure},
     output,
 };

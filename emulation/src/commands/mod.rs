@@ -13,6 +13,7 @@ mod verify;
 
 use std::time::Duration;
 
+use crate::trace::params::Asked;
 use clap::{Arg, ArgMatches, Args, Command};
 use pagelab_bench::{
     Workload,
@@ -23,21 +24,20 @@ use pagelab_bench::{
 };
 use pagelab_record::{Outcome, Record};
 use pagelab_sys::process::catch_interrupts;
-use pagelab_workloads::trace::params::Asked;
 use serde_json::{Value, json};
 
-use crate::plan::plan_of_cases;
-use crate::{
+use pagelab_cli::{
     args::{self, Format, Row, Short},
     exit::{Exit, Failure},
     output,
+    plan::plan_of_cases,
     progress::Work,
     session::{self, Done, Run},
     settings,
 };
 
 /// The commands of `pagelab trace`.
-pub(super) const ROW: Row = Row::group(
+pub(crate) const ROW: Row = Row::group(
     "trace",
     "Memory traces: make, describe, replay and verify them",
     &[

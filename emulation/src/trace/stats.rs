@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Trial,
-    Witness, words_of,
+    Witness, needs::Memory, words_of,
 };
 use pagelab_record::{Case, schema, vocabulary::Check};
 use pagelab_sys::process::Pulse;
@@ -22,7 +22,6 @@ use super::{
     stream::{EMPTY, Stream, Streamed},
     tables,
 };
-use crate::needs::Memory;
 
 const PARAMS: &[Param] = &[
     trace::TRACE,

@@ -5,7 +5,7 @@
 //! differ. Points stand in the tables as well.
 
 use super::{WORKLOAD, published_of};
-use crate::{
+use pagelab_report::{
     Axis, Block, Curve, Entry, Key, Lanes, Mark, Plane, Quantity, Run, Scale, Unit,
     chart::{Dash, Row},
     hue,
