@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use pagelab_interpose::preload::log::Way;
 use pagelab_record::{
     Case, Measured, Outcome, Record, Table,
     stats::Samples,
     units::whole,
     vocabulary::{arm, series, tried, workload::LATENCY},
 };
-use pagelab_sys::process::preload::log::Way;
 
 use super::{
     choice::{Promise, SHARE, choose},

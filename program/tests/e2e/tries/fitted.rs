@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use pagelab_interpose::preload::PACKAGE;
 use pagelab_program::{explain, fit};
 use pagelab_record::{Record, vocabulary::tried};
-use pagelab_sys::process::preload::PACKAGE;
 
 use super::{MIB, compiled, rungs, values};
 use crate::support::{
