@@ -23,6 +23,9 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use pagelab_interpose::segment::{
+    self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero,
+};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     machine,
@@ -30,7 +33,6 @@ use pagelab_sys::{
         CounterPage,
         launch::{Ended, Running},
         relay,
-        segment::{self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
     },
 };
 

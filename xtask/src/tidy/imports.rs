@@ -10,10 +10,10 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("initrd", &[]),
     ("trace", &[]),
     ("interpose", &[]),
-    ("sys", &[]),
+    ("sys", &["interpose"]),
     ("emu", &["trace"]),
     ("tier", &["trace"]),
-    ("live", &["tier", "sys"]),
+    ("live", &["tier", "interpose", "sys"]),
     ("bench", &["record", "sys"]),
     ("report", &["record"]),
     ("cli", &["record", "sys", "bench", "report"]),
@@ -25,6 +25,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     (
         "program",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -40,6 +41,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     (
         "tiering",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -55,6 +57,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     (
         "pagelab",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -71,9 +74,9 @@ const HOUSE: &[(&str, &[&str])] = &[
             "tiering",
         ],
     ),
-    ("heat", &["interpose", "sys"]),
-    ("preload", &["interpose", "sys"]),
-    ("segment", &["interpose", "sys"]),
+    ("heat", &["interpose"]),
+    ("preload", &["interpose"]),
+    ("segment", &["interpose"]),
     ("capture", &["trace", "sys"]),
     (
         "fuzz",

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use pagelab_cli::program::{Loader, Program};
-use pagelab_sys::process::segment;
+use pagelab_interpose::segment;
 
 use crate::exit::Failure;
 

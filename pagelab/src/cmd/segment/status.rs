@@ -7,13 +7,10 @@ use std::fs;
 
 use anyhow::Context;
 use clap::Args;
+use pagelab_interpose::segment::{Counts, Variable, Wish};
 use pagelab_program::ladder::maps;
 use pagelab_record::units::display_bytes;
-use pagelab_sys::process::{
-    CounterPage,
-    segment::{Counts, Variable, Wish},
-    tree,
-};
+use pagelab_sys::process::{CounterPage, tree};
 
 use super::{SHEET_NAME, told::Told, zeroing::Prices};
 use crate::{
