@@ -33,10 +33,10 @@ const PARTS: &[&Part] = &[
 ];
 
 /// What is about several parts.
-const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
+const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
 
 /// What has no crate of its own yet.
-const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
+const OTHERS: Part = Part { workloads: WORKLOADS, views: pagelab_report::OTHERS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
 const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };

@@ -19,12 +19,12 @@ pub(crate) const PARTS: &[&Part] = &[
 ];
 
 /// What is about several parts.
-const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
+const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
 
 /// What has no crate of its own yet and stands before emulated memory.
 const OTHERS: Part = Part {
     workloads: WORKLOADS,
-    views: VIEWS,
+    views: pagelab_report::OTHERS,
     commands: cmd::OF_PARTS,
     examples: include_str!("examples.txt"),
     ..Part::NONE

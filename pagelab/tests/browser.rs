@@ -11,7 +11,9 @@
 use std::{fs, path::Path, process::Command};
 
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, LATER, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{
+    Asked, Comparison, Forms, LATER, OTHERS, Publication, Report, Side, VIEWS, Views,
+};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -111,13 +113,23 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    let [program, emulation, memtype, tiering] = [
+    let [program, fault, emulation, memtype, tiering] = [
         pagelab_program::PART,
+        pagelab_fault::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
         pagelab_tiering::PART,
     ];
-    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER, tiering.views];
+    let tables = [
+        program.views,
+        VIEWS,
+        fault.views,
+        OTHERS,
+        emulation.views,
+        memtype.views,
+        LATER,
+        tiering.views,
+    ];
     Views::new(tables.into_iter().flatten(), |_, _| None)
 }
 

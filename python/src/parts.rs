@@ -5,7 +5,8 @@ use pagelab_report::VIEWS;
 use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[&PROGRAM, &FAULT, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
+const PARTS: &[&Part] =
+    &[&PROGRAM, &SEVERAL, &FAULT, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
@@ -19,8 +20,11 @@ const fn quiet(part: &Part) -> Part {
     Part { workloads: part.workloads, views: part.views, ..Part::NONE }
 }
 
+/// What is about several parts.
+const SEVERAL: Part = Part { views: VIEWS, ..Part::NONE };
+
 /// What has no crate of its own yet.
-const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
+const OTHERS: Part = Part { workloads: WORKLOADS, views: pagelab_report::OTHERS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
 const LATER: Part =

@@ -20,18 +20,8 @@ pub mod fact {
 
 /// Workloads.
 pub mod workload {
-    pub const THROUGHPUT: &str = "fault/throughput";
-    pub const LATENCY: &str = "fault/latency";
-    pub const STAGES: &str = "fault/stages";
-    pub const USERFAULTFD: &str = "fault/userfaultfd";
-    pub const PATH: &str = "fault/path";
     pub const CHASE: &str = "tlb/chase";
     pub const SEGMENT: &str = "segment/fault";
-    pub const CLEAR: &str = "limit/clear";
-    pub const COPY: &str = "limit/copy";
-    pub const READ: &str = "limit/read";
-    pub const TIMER: &str = "limit/timer";
-    pub const SYSCALL: &str = "limit/syscall";
 }
 
 /// Parameters of a case.

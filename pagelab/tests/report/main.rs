@@ -1,6 +1,6 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_report::{LATER, VIEWS, Views};
+use pagelab_report::{LATER, OTHERS, VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -41,12 +41,22 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let [program, emulation, memtype, tiering] = [
+    let [program, fault, emulation, memtype, tiering] = [
         pagelab_program::PART,
+        pagelab_fault::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
         pagelab_tiering::PART,
     ];
-    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER, tiering.views];
+    let tables = [
+        program.views,
+        VIEWS,
+        fault.views,
+        OTHERS,
+        emulation.views,
+        memtype.views,
+        LATER,
+        tiering.views,
+    ];
     Views::new(tables.into_iter().flatten(), |_, _| None)
 }

@@ -21,5 +21,8 @@ mod walks;
 
 /// What is shown of programs, and of what prices their faults.
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS).chain(LATER), |_, _| None)
+    Views::new(
+        PART.views.iter().chain(VIEWS).chain(pagelab_fault::PART.views).chain(LATER),
+        |_, _| None,
+    )
 }
