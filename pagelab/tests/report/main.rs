@@ -31,13 +31,7 @@ mod memtype;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
-mod refused;
-#[cfg(test)]
-mod stages;
-#[cfg(test)]
 mod tlb;
-#[cfg(test)]
-mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
