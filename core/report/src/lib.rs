@@ -40,6 +40,7 @@ pub use compare::{
     Asked, Comparison, Counting, Counts, Fleet, Heading, Hosts, Most, Named, Outcome, Pair, Power,
     Question, Side, Taken, Threshold, Twice, TwicePair,
 };
+pub use findings::Rule;
 pub use forms::Forms;
 pub use json::{Line, Lines, Told};
 pub use listing::Listing;

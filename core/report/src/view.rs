@@ -14,7 +14,7 @@ use crate::{
     Entry, Headline, Limits, Numbers, Run, Section, Time,
     cases::name_shortly,
     compare::{Counting, Most},
-    findings::of as findings_of,
+    findings::{self, Rule},
     limits::Ceilings,
     parameter, parameters,
     published::Publication,
@@ -34,6 +34,8 @@ pub struct View {
     pub derive: &'static [Derive],
     /// Its sections, in the order of reading.
     pub sections: Sections,
+    /// What is worth a sentence of its records.
+    pub findings: fn() -> &'static [Rule],
     /// The numbers that a run is remembered by.
     pub headlines: fn(&Run) -> Vec<Headline>,
     /// The series and the time of the number that a case of each workload is compared by; without
@@ -67,6 +69,7 @@ impl View {
         workloads: &[],
         derive: &[],
         sections: Sections::Each(&[]),
+        findings: || &[],
         headlines: |_| Vec::new(),
         main: &[],
         short: &[],
@@ -215,7 +218,8 @@ impl Views {
         }
         let is_aside = |entry: &Entry| self.rows.iter().any(|row| (row.is_aside)(header, entry));
         let (aside, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_aside);
-        let findings = findings_of(&entries, &limits);
+        let rules = self.rows.iter().flat_map(|view| (view.findings)());
+        let findings = findings::of(rules, &entries, &limits);
         let published = publications.iter().flat_map(Publication::records);
         let published = published.map(|record| self.entry(record)).collect();
         let (header, damage) = (header.clone(), damage.cloned());

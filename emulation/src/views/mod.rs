@@ -4,8 +4,13 @@ pub mod replay;
 pub mod trace;
 pub mod verify;
 
+use std::sync::LazyLock;
+
 use pagelab_record::vocabulary::series::REPLAY;
-use pagelab_report::{Derive::Alone, Sections::Each, Time, View};
+use pagelab_report::{Derive::Alone, Rule, Sections::Each, Time, View};
+
+/// What is worth a sentence.
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| Rule::read(include_str!("rules.toml")));
 
 /// In the order of reading.
 pub(crate) const VIEWS: &[View] = &[
@@ -15,6 +20,7 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["trace"],
         derive: &[Alone(replay::derive)],
         sections: Each(&[replay::section]),
+        findings: || &RULES,
         headlines: replay::headlines,
         ..View::NONE
     },

@@ -12,12 +12,14 @@ mod charts;
 mod latency;
 mod order;
 
+use std::sync::LazyLock;
+
 use pagelab_record::{Case, Measured, Series, units};
 
 use pagelab_record::vocabulary::parameter;
 use pagelab_report::{
-    At, Derive, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Sections, Standing, Time,
-    Tone, Unit, View,
+    At, Derive, Entry, Headline, Limits, Note, Numbers, Quantity, Rule, Run, Sections, Standing,
+    Time, Tone, Unit, View,
     cases::test_of,
     distinct, elapsed,
     entry::display_claim,
@@ -54,6 +56,9 @@ pub(crate) const TESTS: [&str; 9] = [
 ];
 const MIB: f64 = 1_048_576.0;
 
+/// What is worth a sentence.
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| Rule::read(include_str!("rules.toml")));
+
 /// In the order of reading.
 pub(crate) const VIEWS: &[View] = &[
     View {
@@ -62,6 +67,7 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["type", "test"],
         derive: &[Derive::Alone(derive), Derive::Limits(derive_shares)],
         sections: Sections::Each(&[bandwidth::section]),
+        findings: || &RULES,
         headlines,
         ..View::NONE
     },

@@ -36,6 +36,16 @@ fn names_are_unique_and_have_a_collection() {
 }
 
 #[test]
+fn no_finding_speaks_of_a_tie_and_none_has_the_id_of_another() {
+    let rules = PARTS.iter().flat_map(|part| part.views).flat_map(|view| (view.findings)());
+    let mut ids = BTreeSet::new();
+    for rule in rules {
+        assert!(rule.is_sound().unwrap() && ids.insert(rule.id()), "{}", rule.id());
+    }
+    assert!(ids.len() > 15);
+}
+
+#[test]
 fn every_default_is_canonical_and_every_default_case_is_accepted() {
     for workload in workloads() {
         for param in workload.params() {

@@ -1,6 +1,6 @@
 //! What a run found: plain sentences, each as far as its interval carries it.
 //!
-//! The one idea: a row of [`rules::RULES`] says which two cells it sets against each other, how far
+//! The one idea: a [`Rule`] of a part says which two cells it sets against each other, how far
 //! from 1 their ratio must be to be worth a sentence, and the sentence. The ratio is that of every
 //! comparison, one number for each process; it is told where its whole 95 % interval lies beyond
 //! the bound, and where it reaches over it, or where there is none, nothing is said.
@@ -19,7 +19,8 @@ use pagelab_record::{
     vocabulary::arm::CONTROL,
 };
 
-use self::rules::{Base, Bounds, Cells, RULES, Rule, Take};
+pub use self::rules::Rule;
+use self::rules::{Base, Bounds, Cells, Take};
 use crate::{
     Entry, Limits, Quantity,
     compare::by_process,
@@ -95,8 +96,12 @@ impl Lies {
 }
 
 /// All that the rules find among the records of a run.
-pub(crate) fn of(entries: &[Entry], limits: &Limits) -> Vec<Finding> {
-    RULES.iter().flat_map(|rule| by(rule, entries, limits)).collect()
+pub(crate) fn of(
+    rules: impl Iterator<Item = &'static Rule>,
+    entries: &[Entry],
+    limits: &Limits,
+) -> Vec<Finding> {
+    rules.flat_map(|rule| by(rule, entries, limits)).collect()
 }
 
 /// All that one rule finds.

@@ -1,12 +1,16 @@
-//! What is worth a sentence: the rows of `rules.toml`.
+//! What is worth a sentence: rows of a part's `rules.toml`, and what a row may say.
 //!
-//! The one idea: rows are data, read once; here is what a row may say. The file says what its words
-//! mean.
+//! A row names cells by workload and parameters, what they are set against, and how far apart the
+//! two must be; the sentence takes the ratio in. Bounds leave at least a tie to either side of 1,
+//! so that no pair of cells can be told both ways. `like` begins with the cells of that name. Of a
+//! sentence: `{{ value }}` of the parameter, the same as `{{ pages }}` or `{{ memory }}` type, the
+//! `{{ trace }}`; the ratio as a share of the `{{ limit }}`, and as `{{ time }}`, `{{ bandwidth }}`
+//! or `{{ cpu_time }}` of the other; and the `{{ latency }}` of what must hold beside it.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
 use minijinja::{Environment, context};
-use pagelab_record::Case;
+use pagelab_record::{Case, verdict::DELTA};
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
 
@@ -19,7 +23,7 @@ use crate::{metric::Statistic, parameter, parameters};
 /// A row.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rule {
+pub struct Rule {
     /// What programs know it by.
     pub(super) id: String,
     /// What is compared.
@@ -116,7 +120,45 @@ pub(super) enum Take {
     Furthest,
 }
 
+/// The words of a sentence.
+const WORDS: [&str; 9] =
+    ["value", "pages", "memory", "trace", "limit", "time", "bandwidth", "cpu_time", "latency"];
+
 impl Rule {
+    /// The rows of a file, in the order in which they are told.
+    ///
+    /// # Panics
+    /// Where the text is no such file; a test of the program reads those of every part.
+    pub fn read(text: &str) -> Vec<Self> {
+        read(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What programs know it by.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether it speaks of no tie, and names only what it is given.
+    ///
+    /// # Errors
+    /// The sentence is no template.
+    pub fn is_sound(&self) -> Result<bool, minijinja::Error> {
+        let speaks_of_a_tie = |cells: &Cells| {
+            let [below, above] = cells.bounds.ends();
+            (below.is_none() && above.is_none())
+                || below.unwrap_or(0.0) >= above.unwrap_or(f64::INFINITY)
+                || below.is_some_and(|below| below > 1.0 - DELTA)
+        };
+        let environment = Environment::empty();
+        let words = environment.template_from_str(&self.says)?.undeclared_variables(false);
+        Ok(words.iter().all(|word| WORDS.contains(&word.as_str()))
+            && (self.beside.is_some() || !words.contains("latency"))
+            && ![Some(&self.cells), self.beside.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(speaks_of_a_tie))
+    }
+
     /// The sentence about what was found.
     pub(super) fn says(&self, value: &str, ratios: &[Compared], case: &Case) -> String {
         let first = &ratios[0].ratio;
@@ -136,12 +178,9 @@ impl Rule {
     }
 }
 
-/// The rows, in the order in which they are told.
-pub(super) static RULES: LazyLock<Vec<Rule>> =
-    LazyLock::new(|| read(include_str!("rules.toml")).expect("a test reads them"));
-
 #[derive(Deserialize)]
 struct File {
+    #[serde(default)]
     cells: BTreeMap<String, Table>,
     rules: Vec<Table>,
 }
@@ -161,49 +200,4 @@ fn read(text: &str) -> Result<Vec<Rule>, toml::de::Error> {
 
 fn statistic<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Statistic, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-}
-
-#[cfg(test)]
-mod tests {
-    use pagelab_record::verdict::DELTA;
-
-    use super::*;
-
-    #[test]
-    fn no_rule_speaks_of_a_tie_and_none_has_the_id_of_another() {
-        let mut ids: Vec<&str> = RULES.iter().map(|rule| rule.id.as_str()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), RULES.len());
-        for rule in RULES.iter() {
-            for cells in [Some(&rule.cells), rule.beside.as_ref()].into_iter().flatten() {
-                let [below, above] = cells.bounds.ends();
-                assert!(below.is_some() || above.is_some(), "{}", rule.id);
-                assert!(below.unwrap_or(0.0) < above.unwrap_or(f64::INFINITY), "{}", rule.id);
-                assert!(below.is_none_or(|below| below <= 1.0 - DELTA), "{}", rule.id);
-            }
-        }
-    }
-
-    #[test]
-    fn a_sentence_names_only_what_it_is_given() {
-        const WORDS: [&str; 9] = [
-            "value",
-            "pages",
-            "memory",
-            "trace",
-            "limit",
-            "time",
-            "bandwidth",
-            "cpu_time",
-            "latency",
-        ];
-        let environment = Environment::empty();
-        for rule in RULES.iter() {
-            let sentence = environment.template_from_str(&rule.says).unwrap();
-            let words = sentence.undeclared_variables(false);
-            assert!(words.iter().all(|word| WORDS.contains(&word.as_str())), "{}", rule.id);
-            assert!(!words.contains("latency") || rule.beside.is_some(), "{}", rule.id);
-        }
-    }
 }
