@@ -28,6 +28,9 @@ pub(super) const EAGER: u32 = 1;
 pub(super) const SEGMENT: u32 = 2;
 pub(super) const ZERO_AT_FAULT: u32 = 4;
 
+/// `PAGELAB_FREEZE_MOST`: the longest that a segment may be frozen, in milliseconds.
+pub(super) const FREEZE_MOST: u32 = 600_000;
+
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PagelabInfo {
@@ -73,6 +76,24 @@ pub(super) struct PagelabDrop {
     pub(super) pad: [u64; 2],
 }
 
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PagelabFreeze {
+    pub(super) milliseconds: u32,
+    pub(super) pad0: u32,
+    pub(super) pad: [u64; 3],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PagelabCopy {
+    pub(super) addr: u64,
+    pub(super) bytes: u64,
+    pub(super) to: u64,
+    pub(super) copied: u64,
+    pub(super) pad: [u64; 2],
+}
+
 const MAGIC: u8 = 0xDC;
 
 pub(super) const IOC_VERSION: Opcode = opcode::read::<u32>(MAGIC, 0);
@@ -80,6 +101,8 @@ pub(super) const IOC_INFO: Opcode = opcode::read::<PagelabInfo>(MAGIC, 1);
 pub(super) const IOC_ALLOC: Opcode = opcode::write::<PagelabAlloc>(MAGIC, 2);
 pub(super) const IOC_QUERY: Opcode = opcode::read_write::<PagelabQuery>(MAGIC, 3);
 pub(super) const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
+pub(super) const IOC_FREEZE: Opcode = opcode::write::<PagelabFreeze>(MAGIC, 5);
+pub(super) const IOC_COPY: Opcode = opcode::read_write::<PagelabCopy>(MAGIC, 6);
 
 #[cfg(test)]
 mod tests {
@@ -136,11 +159,14 @@ mod tests {
             ("const PAGELAB_SEGMENT", u64::from(SEGMENT)),
             ("const PAGELAB_ZERO_AT_FAULT", u64::from(ZERO_AT_FAULT)),
             ("const PAGELAB_ALLOC_FLAGS", u64::from(EAGER | SEGMENT | ZERO_AT_FAULT)),
+            ("const PAGELAB_FREEZE_MOST", u64::from(FREEZE_MOST)),
             ("ioctl PAGELAB_IOC_VERSION", u64::from(IOC_VERSION)),
             ("ioctl PAGELAB_IOC_INFO", u64::from(IOC_INFO)),
             ("ioctl PAGELAB_IOC_ALLOC", u64::from(IOC_ALLOC)),
             ("ioctl PAGELAB_IOC_QUERY", u64::from(IOC_QUERY)),
             ("ioctl PAGELAB_IOC_DROP", u64::from(IOC_DROP)),
+            ("ioctl PAGELAB_IOC_FREEZE", u64::from(IOC_FREEZE)),
+            ("ioctl PAGELAB_IOC_COPY", u64::from(IOC_COPY)),
         ];
         known.extend(constants.map(|(name, value)| (name.to_owned(), vec![value])));
         fields!(
@@ -162,6 +188,8 @@ mod tests {
             [addr, memtype, leaf_shift, entry, phys, pad]
         );
         fields!(known, "pagelab_drop", PagelabDrop, [offset, bytes, pad]);
+        fields!(known, "pagelab_freeze", PagelabFreeze, [milliseconds, pad0, pad]);
+        fields!(known, "pagelab_copy", PagelabCopy, [addr, bytes, to, copied, pad]);
         let known: BTreeMap<_, _> = known.into_iter().collect();
         assert_eq!(known, layout(), "left: this program; right: memtype/kmod/uapi/layout.txt");
     }
