@@ -21,8 +21,14 @@ use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] =
-    &[&pagelab_program::PART, &OTHERS, &pagelab_memtype::PART, &LATER, &pagelab_tiering::PART];
+const PARTS: &[&Part] = &[
+    &pagelab_program::PART,
+    &OTHERS,
+    &pagelab_emulation::PART,
+    &pagelab_memtype::PART,
+    &LATER,
+    &pagelab_tiering::PART,
+];
 
 /// What has no crate of its own yet.
 const OTHERS: Part = Part {
@@ -34,7 +40,7 @@ const OTHERS: Part = Part {
 };
 
 /// What comes behind them and has none yet either.
-const LATER: Part = Part { views: LATER_VIEWS, ..Part::NONE };
+const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

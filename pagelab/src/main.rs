@@ -20,7 +20,6 @@ pub(crate) use pagelab_cli::{
     args, examples, exit, history, latest, lock, output, part, plan, preload, progress, published,
     resume, session, settings, trials,
 };
-pub(crate) use pagelab_emulation::capture;
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
     process::{

@@ -3,16 +3,22 @@
 use std::process::ExitCode;
 
 use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
-use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
+use pagelab_report::VIEWS;
 use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
 
 use crate::cmd;
 
 /// Every part.
-pub(crate) const PARTS: &[&Part] =
-    &[&pagelab_program::PART, &OTHERS, &pagelab_memtype::PART, &LATER, &pagelab_tiering::PART];
+pub(crate) const PARTS: &[&Part] = &[
+    &pagelab_program::PART,
+    &OTHERS,
+    &pagelab_emulation::PART,
+    &pagelab_memtype::PART,
+    &LATER,
+    &pagelab_tiering::PART,
+];
 
-/// What has no crate of its own yet.
+/// What has no crate of its own yet and stands before emulated memory.
 const OTHERS: Part = Part {
     workloads: WORKLOADS,
     requirements: CATALOGUE,
@@ -23,15 +29,14 @@ const OTHERS: Part = Part {
     publications: &[
         publication!("micro-pagefault", "report.j2"),
         publication!("page-fault-latency"),
-        publication!("fast-memory"),
-        publication!("memory-types", "report.j2"),
     ],
     hidden: &[Hidden { is_it: path::is_first, main: first_process }],
     ..Part::NONE
 };
 
-/// What comes behind them and has none yet either.
-const LATER: Part = Part { views: LATER_VIEWS, ..Part::NONE };
+/// What has none and stands after it.
+const LATER: Part =
+    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

@@ -10,8 +10,6 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pagelab_memtype::PART as MEMTYPE;
-use pagelab_program::PART;
 use pagelab_record::journal::{self, Contents};
 use pagelab_report::{Asked, Comparison, Forms, LATER, Publication, Report, Side, VIEWS, Views};
 
@@ -113,8 +111,14 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    let later = MEMTYPE.views.iter().chain(LATER).chain(pagelab_tiering::PART.views);
-    Views::new(PART.views.iter().chain(VIEWS).chain(later), |_, _| None)
+    let [program, emulation, memtype, tiering] = [
+        pagelab_program::PART,
+        pagelab_emulation::PART,
+        pagelab_memtype::PART,
+        pagelab_tiering::PART,
+    ];
+    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER, tiering.views];
+    Views::new(tables.into_iter().flatten(), |_, _| None)
 }
 
 fn golden() -> Contents {

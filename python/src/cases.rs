@@ -11,13 +11,13 @@ use pagelab_bench::{
     results::Origin,
     runner::Runner,
 };
+use pagelab_emulation::{
+    emu::replay::REPLAY,
+    trace::{params::Asked, stats::STATS, stats_of},
+};
 use pagelab_record::{Clock, Data, Measured, Outcome};
 use pagelab_sys::time::ClockChoice;
 use pagelab_tiering::simulation::SIMULATION;
-use pagelab_workloads::{
-    emu::replay::REPLAY,
-    trace::{stats::STATS, stats_of},
-};
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
@@ -116,7 +116,7 @@ fn recorded(row: Row, keywords: &Bound<'_, PyDict>, over: Overrides) -> PyResult
 
 /// A trace that cannot be read is a mistake of who names it.
 fn fits(planned: &Planned) -> PyResult<()> {
-    let asked = pagelab_workloads::trace::params::Asked::of(&planned.case);
+    let asked = Asked::of(&planned.case);
     asked.source.check().map_err(PyValueError::new_err)
 }
 

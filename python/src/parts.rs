@@ -1,26 +1,29 @@
 //! The parts of pagelab, as the binary has them.
 
 use pagelab_cli::{Part, part};
-use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
+use pagelab_report::VIEWS;
 use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[&PROGRAM, &OTHERS, &MEMTYPE, &LATER, &TIERING];
+const PARTS: &[&Part] = &[&PROGRAM, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
-const MEMTYPE: Part = Part { views: pagelab_memtype::PART.views, ..Part::NONE };
-const TIERING: Part = Part {
-    workloads: pagelab_tiering::PART.workloads,
-    views: pagelab_tiering::PART.views,
-    ..Part::NONE
-};
+const EMULATION: Part = quiet(&pagelab_emulation::PART);
+const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
+const TIERING: Part = quiet(&pagelab_tiering::PART);
+
+/// The workloads and views of a part.
+const fn quiet(part: &Part) -> Part {
+    Part { workloads: part.workloads, views: part.views, ..Part::NONE }
+}
 
 /// What has no crate of its own yet.
 const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
-const LATER: Part = Part { views: LATER_VIEWS, ..Part::NONE };
+const LATER: Part =
+    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
 
 /// Names the parts; before anything else.
 pub(crate) fn name() {

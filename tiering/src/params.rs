@@ -9,6 +9,7 @@ use pagelab_bench::{
     Kind, Param, Values,
     count::{format_count, parse_count},
 };
+use pagelab_emulation::trace::Source;
 use pagelab_record::{Case, units};
 use pagelab_tier::{GENERATORS, POLICIES, PolicySpec, WorkSpec, policy::Needs};
 
@@ -18,7 +19,6 @@ use super::{
     preset::{self, Preset, Run, Settings, SourceName},
     scenario::scenario,
 };
-use pagelab_workloads::trace::Source;
 
 /// What every parameter is that leaves a scenario as it is.
 pub const AUTO: &str = "auto";

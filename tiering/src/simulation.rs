@@ -20,6 +20,10 @@ use std::{
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness, needs::Memory,
 };
+use pagelab_emulation::trace::{
+    Source,
+    stream::{EMPTY, Stream},
+};
 use pagelab_record::{Case, schema, units::whole, vocabulary::Check};
 use pagelab_sys::process::Pulse;
 use pagelab_tier::{
@@ -35,10 +39,6 @@ use super::{
     preset::{Preset, Run},
     scenario::scenario,
     tables,
-};
-use pagelab_workloads::trace::{
-    Source,
-    stream::{EMPTY, Stream},
 };
 
 /// Bytes that a simulated page takes at most, in all tables of the simulator.

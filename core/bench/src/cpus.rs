@@ -2,11 +2,13 @@
 
 use std::sync::LazyLock;
 
-use crate::{Need, Needed, Read};
 use pagelab_record::Case;
 use pagelab_sys::{SysError, machine::Topology, process::Pinned};
 
-use crate::needs::{Cpus, Node};
+use crate::{
+    Need, Needed, Read,
+    needs::{Cpus, Node},
+};
 
 /// CPUs that this process was allowed to use when it first asked: the least busy one, then on from
 /// there. Asked once: a plan of a hundred thousand cases has one answer, and the process of a case

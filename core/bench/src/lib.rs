@@ -7,6 +7,7 @@
 mod arm;
 pub mod asked;
 pub mod blocks;
+pub mod common;
 pub mod count;
 pub mod cpus;
 pub mod digest;

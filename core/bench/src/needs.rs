@@ -1,11 +1,9 @@
-//! Needs that several collections have: memory, pages, processors, nodes, rights, settings.
+//! Needs that several parts have: memory, pages, processors, nodes, rights, settings.
 //!
-//! A need that one workload has lives with it. The `catalogue` lists those that `doctor` goes
-//! through.
+//! A need that one workload has lives with it. `doctor` goes through those that the parts name.
 
 use std::{borrow::Cow, fmt, mem::discriminant, path::PathBuf};
 
-use crate::{Need, PageSize, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::{
@@ -14,6 +12,8 @@ use pagelab_sys::{
     },
     memory::has_populate_write,
 };
+
+use crate::{Need, PageSize, Plain, Remedy};
 
 /// `MADV_POPULATE_WRITE` (since Linux 5.14).
 pub const POPULATE_WRITE: Plain =

@@ -11,7 +11,6 @@ use crate::{
     },
     frequency::{Governed, Turbo},
     limit::bulk::STRING_STORE,
-    memtype::needs::{AccessWidth, Module},
     needs::{Cpus, Lockable, Memory, Node, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
 };
 
@@ -28,7 +27,6 @@ pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
     || vec![Cpus::Count(2).needed()],
     || vec![Node::Far.needed()],
     || vec![POPULATE_WRITE.needed()],
-    || vec![Module.needed()],
     || vec![Room { directory: default_directory(), bytes: 128 << 20 }.needed()],
     || vec![Disk(OnDisk::NotesWrites, default_directory()).needed()],
     || vec![Disk(OnDisk::Evicts, default_directory()).needed()],
@@ -38,8 +36,6 @@ pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
     || vec![Own::Zram { bytes: 64 << 20, algorithm: None }.needed()],
     || vec![Own::SwapFile(64 << 20).needed()],
     || vec![Own::Group(64 << 20).needed()],
-    || [32, 64].map(|bytes| AccessWidth { loads: false, nt: false, bytes }.needed()).to_vec(),
-    || vec![AccessWidth { loads: true, nt: true, bytes: 16 }.needed()],
     || PageSize::offered().into_iter().filter_map(of_page).collect(),
 ];
 
@@ -66,10 +62,6 @@ mod tests {
     use super::*;
     use crate::{
         fault::needs::{COLLAPSE, NO_READAHEAD, PAGE_REPORTING, Reclaimable, SmallNode, ZSWAP_OFF},
-        memtype::{
-            needs::{LINE_FLUSH, Typed},
-            space::Space,
-        },
         needs::Setting,
     };
 
@@ -81,9 +73,6 @@ mod tests {
             Node::Number(7).needed(),
             Transparent { page: PageSize::Thp, to: Policy::Never }.needed(),
             Transparent { page: PageSize::Folio(8192), to: Policy::Always }.needed(),
-            Typed(Space::of_fence_word(None)).needed(),
-            AccessWidth { loads: true, nt: true, bytes: 8 }.needed(),
-            LINE_FLUSH.needed(),
             ZSWAP_OFF.needed(),
             Reclaimable(1 << 20).needed(),
             SmallNode { node: 0, bytes: 0 }.needed(),

@@ -6,22 +6,17 @@
 use pagelab_bench::{Row, Table, workload::find};
 
 mod catalogue;
-pub mod emu;
 pub mod fault;
 pub mod frequency;
 pub mod limit;
 pub mod segment;
 pub mod suites;
 pub mod tlb;
-pub mod trace;
 
 pub use catalogue::{CATALOGUE, catalogue};
 pub use pagelab_bench::{cpus, needs};
-pub use pagelab_memtype::workloads as memtype;
 
-/// Every workload, in the order `pagelab list` prints them.
-///
-/// Help, completion, documentation and tests are views of this list.
+/// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
 pub const WORKLOADS: Table = &[
     &limit::timer::TIMER,
     &limit::syscall::SYSCALL,
@@ -34,21 +29,17 @@ pub const WORKLOADS: Table = &[
     &fault::stages::STAGES,
     &fault::path::PATH,
     &segment::FAULT,
-    &emu::replay::REPLAY,
-    &emu::verify::VERIFY,
-    &trace::stats::STATS,
-    &memtype::bandwidth::BANDWIDTH,
-    &memtype::latency::LATENCY,
-    &memtype::order::ORDER,
-    &tlb::chase::CHASE,
 ];
+
+/// Those that `list` shows after emulated memory.
+pub const LATER: Table = &[&tlb::chase::CHASE];
 
 /// The workload of that name.
 ///
 /// # Errors
 /// A sentence that lists the names there are.
 pub fn workload(name: &str) -> Result<Row, String> {
-    find(WORKLOADS, name)
+    find(LATER, name).or_else(|_| find(WORKLOADS, name))
 }
 
 #[cfg(test)]

@@ -8,6 +8,4 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("limits", include_str!("../../../suites/limits.toml")),
     ("micro-pagefault", include_str!("../../../suites/micro-pagefault.toml")),
     ("page-fault-latency", include_str!("../../../suites/page-fault-latency.toml")),
-    ("fast-memory", include_str!("../../../suites/fast-memory.toml")),
-    ("memory-types", include_str!("../../../suites/memory-types.toml")),
 ];

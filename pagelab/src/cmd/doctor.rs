@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use pagelab_bench::needs::Memory;
-use pagelab_bench::{Needed, plan};
+use pagelab_bench::{Needed, needs::Memory, plan};
 use pagelab_report::Listing;
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},

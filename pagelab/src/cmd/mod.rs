@@ -13,7 +13,6 @@ mod resume;
 mod run;
 mod segment;
 mod selftest;
-mod trace;
 
 use std::ffi::OsString;
 
@@ -38,7 +37,7 @@ const GENERAL: &[Row] = &[
 ];
 
 /// Those that parts bring.
-pub(crate) const OF_PARTS: &[Row] = &[segment::ROW, trace::ROW];
+pub(crate) const OF_PARTS: &[Row] = &[segment::ROW];
 
 /// Those for many machines, for old runs, and for pagelab itself.
 const REST: &[Row] = &[

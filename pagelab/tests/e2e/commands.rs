@@ -3,7 +3,9 @@
 
 use std::{env, fs, process::Command};
 
+use pagelab_bench::Row;
 use pagelab_record::{Outcome, Record};
+use pagelab_workloads::{LATER, WORKLOADS};
 use serde_json::Value;
 
 use crate::support::{Ended, Lab, Machine, skip, until, with_huge_pages};
@@ -12,11 +14,16 @@ fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.exits(0).stdout).unwrap()
 }
 
+/// Every workload, in the order of `list`.
+fn workloads() -> impl Iterator<Item = Row> {
+    WORKLOADS.iter().chain(pagelab_emulation::PART.workloads).chain(LATER).copied()
+}
+
 #[test]
 fn list_shows_every_workload_and_suite() {
     let listed = Lab::new().pagelab(&["list"]);
     listed.exits(0).shows(&["workloads", "suites", "page-fault-latency", "micro-pagefault"]);
-    for workload in pagelab_workloads::WORKLOADS {
+    for workload in workloads() {
         listed.shows(&[workload.name(), workload.about().summary]);
     }
 }

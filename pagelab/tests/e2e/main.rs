@@ -12,6 +12,7 @@ mod advise;
 mod arms;
 mod bad_input;
 mod belongings;
+#[path = "../../../emulation/tests/e2e/capture/mod.rs"]
 mod capture;
 mod children;
 mod ci;
@@ -52,6 +53,7 @@ mod tier_program;
 #[path = "../../../tiering/tests/e2e/tier_promote.rs"]
 mod tier_promote;
 mod tlb;
+#[path = "../../../emulation/tests/e2e/trace/mod.rs"]
 mod trace;
 #[path = "../../../program/tests/e2e/tries/mod.rs"]
 mod tries;

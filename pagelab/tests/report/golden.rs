@@ -4,38 +4,20 @@
 //! level); between the quantiles lies a simple curve. All is deterministic arithmetic, so that the
 //! file in `tests/data` can be made again and compared.
 
-use std::path::PathBuf;
-
 use pagelab_record::{
-    Case, Clock, Data, Measured, Outcome, Record, RunHeader, Series, Unit, journal, schema,
+    Case, Clock, Data, Measured, Outcome, Record, RunHeader, Series, Unit, schema,
     vocabulary::Check,
 };
-use pagelab_report::Publication;
 use serde_json::json;
 
 pub(crate) use crate::made::{
     case, claim, counters, histogram, journal, measured, outcome, path, repetitions, values, whole,
 };
+pub(crate) use crate::made_suites::{publication, published, syscall};
 use crate::{
     golden_memory, golden_memtype,
     made::{PROCESSES, REPETITIONS, RUN},
 };
-
-/// Published results, by the name of their suite.
-pub(crate) fn published(name: &str) -> Vec<Record> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../published");
-    let text = std::fs::read_to_string(folder.join(name).join("records.jsonl")).unwrap();
-    journal::read_records(&text).unwrap()
-}
-
-/// The publication of that name, alone.
-pub(crate) fn publication(name: &str) -> Vec<Publication> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../published").join(name);
-    let read = |file| std::fs::read_to_string(folder.join(file)).unwrap();
-    let publication = Publication::parse(name, &read("records.jsonl"), &read("claims.toml"));
-    let template = std::fs::read_to_string(folder.join("report.j2")).unwrap_or_default();
-    vec![publication.unwrap().with_template(&template).unwrap()]
-}
 
 /// What the generator makes: the text of the golden file.
 pub(crate) fn generated() -> String {
@@ -179,11 +161,6 @@ fn timer() -> Record {
         ..Measured::default()
     };
     measured("limit/timer", Case::default(), measured_)
-}
-
-pub(crate) fn syscall() -> Record {
-    let series = values("getppid", "pagelab", Clock::Tsc, 100_000, 0, 9_500_000.0);
-    measured("limit/syscall", Case::default(), Measured { series, ..Measured::default() })
 }
 
 fn bandwidth(level: &str, name: &str, bytes: u64, arms: &[(&str, f64)]) -> Record {

@@ -1,7 +1,5 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_memtype::PART as MEMTYPE;
-use pagelab_program::PART;
 use pagelab_report::{LATER, VIEWS, Views};
 
 #[cfg(test)]
@@ -15,6 +13,7 @@ mod frozen;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+#[path = "../../../emulation/tests/report/golden_memory.rs"]
 mod golden_memory;
 #[cfg(test)]
 mod golden_memtype;
@@ -25,7 +24,8 @@ mod made;
 #[path = "../../../core/report/tests/report/made_chains.rs"]
 mod made_chains;
 #[cfg(test)]
-mod memory;
+#[path = "../../../core/report/tests/report/made_suites.rs"]
+mod made_suites;
 #[cfg(test)]
 mod memtype;
 #[cfg(test)]
@@ -41,6 +41,12 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let later = MEMTYPE.views.iter().chain(LATER).chain(pagelab_tiering::PART.views);
-    Views::new(PART.views.iter().chain(VIEWS).chain(later), |_, _| None)
+    let [program, emulation, memtype, tiering] = [
+        pagelab_program::PART,
+        pagelab_emulation::PART,
+        pagelab_memtype::PART,
+        pagelab_tiering::PART,
+    ];
+    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER, tiering.views];
+    Views::new(tables.into_iter().flatten(), |_, _| None)
 }

@@ -23,4 +23,5 @@ pub mod played;
 pub mod record;
 
 /// The workload that its record names.
-pub use pagelab_record::vocabulary::workload::UNITS as WORKLOAD;
+/// The mappings of a program, each with a saving of its own.
+pub const WORKLOAD: &str = "try/units";

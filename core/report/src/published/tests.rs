@@ -5,7 +5,7 @@ use pagelab_record::{
 };
 
 use super::*;
-use crate::{Views, views};
+use crate::{Derive::Alone, Numbers, Time, View, Views, cpu};
 
 const HEAD: &str = "title = \"A claim\"\nworkload = \"emu/replay\"\n\
     [figures.time]\nworkload = \"emu/replay\"\nseries = \"replay\"\ntime = \"cpu\"\n\
@@ -44,16 +44,38 @@ fn case(trace: &str, factor: u64) -> Record {
     }
 }
 
+/// What is shown of the records: what an operation takes in each arm.
+const VIEWS: &[View] = &[View {
+    workloads: &["emu/replay"],
+    main: &[("replay", Time::Cpu)],
+    derive: &[Alone(|_: &Case, _: &Measured, numbers: &mut Numbers| {
+        for arm in ["a", "b"] {
+            let at = cpu(arm, "replay");
+            numbers.add(at, "ns_per_op", numbers.get(at, "p50"));
+        }
+    })],
+    ..View::NONE
+}];
+
+fn views() -> Views {
+    Views::new(VIEWS, |_, _| None)
+}
+
+/// A record as a report has it.
+fn entry(record: &Record) -> Entry {
+    views().entry(record)
+}
+
 /// A run of some records.
 fn run(entries: Vec<Entry>) -> Run {
-    Run { views: Views::new(views::VIEWS, |_, _| None), entries, ..Run::default() }
+    Run { views: views(), entries, ..Run::default() }
 }
 
 /// What one claim says of two cases.
 fn said(claim: &str) -> Note {
     let text = format!("{HEAD}[[claims]]\nname = \"x\"\n{claim}");
     let publication = Publication::parse("mine", "", &text).unwrap();
-    let entries: Vec<Entry> = [case("one", 2), case("two", 3)].iter().map(views::entry).collect();
+    let entries: Vec<Entry> = [case("one", 2), case("two", 3)].iter().map(entry).collect();
     let section = publication.section(&run(entries)).unwrap();
     let Some(Block::Note(note)) = section.blocks.last() else { panic!("{section:?}") };
     note.clone()
@@ -113,7 +135,7 @@ fn a_template_that_is_wrong_is_named_with_its_line() {
     for (template, wanted) in [("\n{{ 1 / 0 }}", "mine/report.j2:2: "), ("text", "what it prints")]
     {
         let publication = publication.clone().with_template(template).unwrap();
-        let entries = [views::entry(&case("one", 2))];
+        let entries = [entry(&case("one", 2))];
         let section = publication.section(&run(entries.into())).unwrap();
         let is_broken = |block: &Block| match block {
             Block::Note(note) => note.tag == "BROKEN" && note.text.contains(wanted),

@@ -11,17 +11,14 @@ mod limits;
 mod other;
 mod outcomes;
 mod path;
-mod replay;
 mod segment;
 mod stages;
 mod throughput;
 mod tlb;
-mod trace;
 mod userfaultfd;
-mod verify;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD, REPLAY};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -36,18 +33,8 @@ use crate::{
     },
 };
 
-/// What comes behind the views of other parts.
-pub const LATER: &[View] = &[View {
-    workloads: &[tlb::WORKLOAD],
-    main: &[(LOAD, Time::Elapsed)],
-    short: &["page", "size"],
-    derive: &[Alone(tlb::derive)],
-    sections: Each(&[tlb::section]),
-    headlines: tlb::headlines,
-    ..View::NONE
-}];
-
-/// Every part of a report, in the order of reading.
+/// What a report shows that is in no part yet, in the order of reading: what comes before emulated
+/// memory.
 pub const VIEWS: &[View] = &[
     View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
@@ -104,30 +91,6 @@ pub const VIEWS: &[View] = &[
     },
     View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
     View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
-    View {
-        workloads: &[replay::WORKLOAD],
-        main: &[(REPLAY, Time::Cpu)],
-        short: &["trace"],
-        derive: &[Alone(replay::derive)],
-        sections: Each(&[replay::section]),
-        headlines: replay::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[verify::WORKLOAD],
-        short: &["trace"],
-        sections: Each(&[verify::section]),
-        headlines: verify::headlines,
-        ..View::NONE
-    },
-    View {
-        workloads: &[trace::WORKLOAD],
-        short: &["trace"],
-        derive: &[Alone(trace::derive)],
-        sections: Each(&[trace::section]),
-        headlines: trace::headlines,
-        ..View::NONE
-    },
     View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
     View {
         rank: Rank::Limits,
@@ -155,14 +118,19 @@ pub const VIEWS: &[View] = &[
     },
 ];
 
+/// Those after emulated memory.
+pub const LATER: &[View] = &[View {
+    workloads: &[tlb::WORKLOAD],
+    main: &[(LOAD, Time::Elapsed)],
+    short: &["page", "size"],
+    derive: &[Alone(tlb::derive)],
+    sections: Each(&[tlb::section]),
+    headlines: tlb::headlines,
+    ..View::NONE
+}];
+
 /// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {
     let all = run.publications.iter();
     all.filter_map(|publication| publication.section(run)).collect()
-}
-
-/// A record as a report has it.
-#[cfg(test)]
-pub(crate) fn entry(record: &pagelab_record::Record) -> crate::Entry {
-    crate::Views::new(VIEWS, |_, _| None).entry(record)
 }

@@ -1,6 +1,10 @@
 //! A case of `segment/fault`, read: its arms, where the memory of each lies, and what each needs.
 
 use pagelab_bench::{Error, Need, Needed, PageSize, Read, words};
+use pagelab_memtype::workloads::{
+    needs,
+    space::{self as typed, Source},
+};
 use pagelab_record::{Case, units::format_bytes};
 use pagelab_sys::{
     Area, SysError,
@@ -11,10 +15,6 @@ use pagelab_sys::{
 use crate::{
     cpus::Chosen,
     fault::{self, kinds},
-    memtype::{
-        needs,
-        space::{self as typed, Source},
-    },
     needs::{Memory, Pool},
 };
 

@@ -4,7 +4,7 @@
 mod shared;
 
 use self::shared::{Examples, NEVER, Pairs};
-use crate::WORKLOADS;
+use crate::{LATER, WORKLOADS};
 
 const EXAMPLES: Examples = &[
     ("fault/throughput", THROUGHPUT),
@@ -33,28 +33,6 @@ const EXAMPLES: Examples = &[
             ),
         ],
     ),
-    ("emu/replay", REPLAY),
-    (
-        "emu/verify",
-        &[
-            (&[("backend", "base,noop")], &[("backend", "base,tlb")]),
-            (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
-            (&[("ops", "all")], &[("ops", "1k")]),
-            (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
-            (&[("trace", FILE), ("image", "generator")], &[("image", "generator")]),
-            (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
-        ],
-    ),
-    (
-        "trace/stats",
-        &[
-            (&[("ops", "all")], &[("ops", "1k")]),
-            (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
-        ],
-    ),
-    ("memtype/bandwidth", BANDWIDTH),
-    ("memtype/latency", MEMTYPE_LATENCY),
-    ("memtype/order", ORDER),
     (
         "tlb/chase",
         &[
@@ -66,9 +44,6 @@ const EXAMPLES: Examples = &[
         ],
     ),
 ];
-
-/// A file that is there.
-const FILE: &str = "/proc/self/exe";
 
 const THROUGHPUT: &[(Pairs, Pairs)] = &[
     (&[("page", "hugetlb-2m"), ("backing", "brk")], &[("page", "2m"), ("backing", "brk")]),
@@ -171,95 +146,10 @@ const USERFAULTFD: &[(Pairs, Pairs)] = &[
     (&[("lie", "content"), ("op", "wp")], &[("lie", "content"), ("op", "copy")]),
 ];
 
-const REPLAY: &[(Pairs, Pairs)] = &[
-    (&[("cache", "cold")], &[("cache", "cold"), ("reader", "mmap")]),
-    (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
-    (&[("ops", "all")], &[("ops", "1k")]),
-    (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
-    (&[("trace", FILE), ("image", "generator")], &[("image", "generator")]),
-    (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
-];
-
-const BANDWIDTH: &[(Pairs, Pairs)] = &[
-    (&[("store", "none")], &[("store", "none"), ("test", "read")]),
-    (&[("test", "read"), ("fence", "sfence")], &[("test", "read")]),
-    (
-        &[("test", "read"), ("load", "nt"), ("width", "8")],
-        &[("test", "read"), ("load", "nt"), ("width", "16")],
-    ),
-    (
-        &[("test", "ntwrite_nofence_deferred"), ("load", "plain")],
-        &[("test", "ntwrite_nofence_deferred")],
-    ),
-    (
-        &[("type", "uc"), ("fence-word", "overlap")],
-        &[("type", "uc"), ("test", "read"), ("fence-word", "overlap")],
-    ),
-    (&[("sum", "accumulated")], &[("test", "read"), ("sum", "accumulated")]),
-    (
-        &[
-            ("type", "uc"),
-            ("test", "write_ucfence"),
-            ("fence-word", "overlap"),
-            ("arms", "pagelab,c"),
-        ],
-        &[("type", "uc"), ("test", "write_ucfence"), ("fence-word", "overlap")],
-    ),
-    (&[("size", "12k"), ("threads", "2")], &[("size", "16k"), ("threads", "2")]),
-    (&[("cpu", "0"), ("threads", "2")], &[("cpu", "0-1"), ("threads", "2")]),
-    (&[("lie", "stale")], &[("lie", "stale"), ("test", "read")]),
-    (&[("type", "uc"), ("frames", "ordinary")], &[("type", "uc"), ("frames", "scattered")]),
-    (&[("type", "wt"), ("frames", "contiguous")], &[("type", "wt")]),
-    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
-    (
-        &[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")],
-        &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
-    ),
-    (&[("frames", "reserved"), ("node", "0")], &[("frames", "contiguous"), ("node", "0")]),
-    (&[("frames", "nodes"), ("node", "0")], &[("frames", "nodes")]),
-    (
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
-    ),
-];
-
-const MEMTYPE_LATENCY: &[(Pairs, Pairs)] = &[
-    (&[("state", "flushed"), ("type", "uc")], &[("state", "flushed")]),
-    (&[("samples", "all")], &[("samples", "1k")]),
-    (&[("op", "load,store,load")], &[("op", "load,store")]),
-    (&[("type", "wc"), ("frames", "ordinary")], &[("type", "wc"), ("op", "load,uc-fence")]),
-    (&[("type", "wt"), ("frames", "scattered")], &[("type", "wt")]),
-    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "ordinary"), ("leaf", "2m")]),
-    (
-        &[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")],
-        &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
-    ),
-    // It has no node.
-    (NEVER, &[]),
-    (NEVER, &[]),
-    (
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
-        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
-    ),
-];
-
-const ORDER: &[(Pairs, Pairs)] = &[
-    (&[("pattern", "8")], &[("pattern", "64")]),
-    (&[("cpus", "0")], &[("cpus", "0-1")]),
-    (&[("rounds", "all")], &[("rounds", "1k")]),
-    (&[("type", "uc"), ("frames", "ordinary")], &[("type", "uc")]),
-    (&[("type", "wt"), ("frames", "scattered")], &[("type", "wt")]),
-    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
-    (&[("frames", "ordinary"), ("leaf", "1g")], &[("frames", "ordinary"), ("leaf", "2m")]),
-    // It has no node, and its memory is made of whole leaves.
-    (NEVER, &[]),
-    (NEVER, &[]),
-    (NEVER, &[]),
-];
-
 #[test]
 fn every_refusal_has_a_case_that_meets_it_and_a_neighbour_that_is_accepted() {
-    shared::meet(WORKLOADS, EXAMPLES, |name| match name {
+    let all: Vec<_> = WORKLOADS.iter().chain(LATER).copied().collect();
+    shared::meet(&all, EXAMPLES, |name| match name {
         "fault/latency" | "fault/path" => 1,
         _ => 0,
     });

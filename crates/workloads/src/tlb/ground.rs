@@ -4,6 +4,7 @@
 //! it shows what contiguity alone changes; everything else of the arm is as with pages.
 
 use pagelab_bench::{Error, Need, Needed, PageSize, Witness, words};
+use pagelab_memtype::workloads::needs;
 use pagelab_sys::{
     counts::Counters,
     loops::{bulk::Store, chase::Chain},
@@ -13,7 +14,6 @@ use pagelab_sys::{
 
 use crate::{
     fault::{Asked, Lie, Populate, Space, page_bytes, populate::touch_all},
-    memtype::needs,
     needs::Memory,
     segment::{Backed, Found, Frames, Place},
 };
