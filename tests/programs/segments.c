@@ -7,14 +7,12 @@
  * median nanoseconds of mmap and munmap of a map that is written to between them, and of the
  * CPU time of a round. cuts MIB: says how many pages of a map can have rights of their own, and
  * that there are mappings left for a thread. halves: gives half of a leaf back, maps over the
- * middle of another, and forks in a thread, which finds both. torn ROUNDS [USER]: forks while
- * threads write numbers to far places one after the other; a child finds all of one moment. With
- * a user it has asked for that one before, of which libc keeps a lock in the heap. */
+ * middle of another, and forks in a thread, which finds both. torn ROUNDS: forks while threads
+ * write numbers to far places one after the other; a child finds all of one moment. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -471,10 +469,8 @@ static int torn(int forks) {
 }
 
 int main(int count, char **words) {
-	if (count > 2 && !strcmp(words[1], "torn")) {
-		if (count > 3) getpwnam(words[3]);
+	if (count > 2 && !strcmp(words[1], "torn"))
 		return torn(atoi(words[2]));
-	}
 	if (count > 2 && !strcmp(words[1], "faults"))
 		return touch(atol(words[2]));
 	if (count > 3 && !strcmp(words[1], "calls"))
