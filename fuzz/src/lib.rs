@@ -40,11 +40,7 @@ const OTHERS: Part = Part {
 };
 
 /// What comes behind them and has none yet either.
-const LATER: Part = Part {
-    workloads: pagelab_workloads::LATER,
-    views: LATER_VIEWS,
-    ..Part::NONE
-};
+const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

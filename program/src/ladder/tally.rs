@@ -13,11 +13,11 @@ use pagelab_record::{
     verdict::Better,
     vocabulary::{Check, tried},
 };
-use pagelab_sys::process::preload::Counted;
+use pagelab_sys::{machine::proc::Holding, process::preload::Counted};
 
 use super::{
     load::Score,
-    maps::{Holding, Mapped, Mappings, is_fuller},
+    maps::{Mapped, Mappings, is_fuller},
     once::Once,
     rungs::{Offer, Proof},
     warmth::Warmed,

@@ -4,6 +4,7 @@
 //! line. A line that the format does not allow is skipped.
 
 mod groups;
+mod holding;
 mod maps;
 mod numa_maps;
 mod swaps;
@@ -19,6 +20,7 @@ use std::{
 };
 
 pub use groups::{Group, Mount, group, groups, mounts};
+pub use holding::Holding;
 pub use maps::{Mapping, mappings};
 pub use numa_maps::{Placement, placements};
 pub use swaps::{InUse, in_use};

@@ -7,12 +7,14 @@ use std::fs;
 
 use anyhow::Context;
 use clap::Args;
-use pagelab_program::ladder::maps;
 use pagelab_record::units::display_bytes;
-use pagelab_sys::process::{
-    CounterPage,
-    segment::{Counts, Variable, Wish},
-    tree,
+use pagelab_sys::{
+    machine::proc::Holding,
+    process::{
+        CounterPage,
+        segment::{Counts, Variable, Wish},
+        tree,
+    },
 };
 
 use super::{SHEET_NAME, told::Told, zeroing::Prices};
@@ -40,7 +42,7 @@ impl args::Run for Status {
         let wish = all.first().and_then(|pid| wish(*pid)).unwrap_or_default();
         let told = Told { wish: &wish, counts: &counts, usage: None, prices: Prices::default() };
         let mut lines = told.lines();
-        let held: Vec<_> = all.iter().filter_map(|pid| maps::rollup(*pid)).collect();
+        let held: Vec<_> = all.iter().filter_map(|pid| Holding::of(*pid)).collect();
         let anonymous = |[anonymous, _, _, hugetlb]: [u64; 4]| anonymous + hugetlb;
         let large: u64 = held.iter().map(|holding| anonymous(holding.kinds())).sum();
         let processes = if held.len() == 1 { "process runs" } else { "processes run" };
