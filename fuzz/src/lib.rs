@@ -14,7 +14,7 @@ use std::{
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_cli::{Part, part};
-use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
+use pagelab_report::VIEWS;
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
 use rustix::fs::MemfdFlags;
@@ -27,6 +27,7 @@ const PARTS: &[&Part] = &[
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &LATER,
+    &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
@@ -40,7 +41,7 @@ const OTHERS: Part = Part {
 };
 
 /// What comes behind them and has none yet either.
-const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };
+const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

@@ -15,6 +15,7 @@ pub(crate) const PARTS: &[&Part] = &[
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &LATER,
+    &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
@@ -35,8 +36,7 @@ const OTHERS: Part = Part {
 };
 
 /// What has none and stands after it.
-const LATER: Part =
-    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
+const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

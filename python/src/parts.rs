@@ -5,12 +5,13 @@ use pagelab_report::VIEWS;
 use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[&PROGRAM, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
+const PARTS: &[&Part] = &[&PROGRAM, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TRANSLATION, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
 const EMULATION: Part = quiet(&pagelab_emulation::PART);
 const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
+const TRANSLATION: Part = quiet(&pagelab_translation::PART);
 const TIERING: Part = quiet(&pagelab_tiering::PART);
 
 /// The workloads and views of a part.
@@ -22,8 +23,7 @@ const fn quiet(part: &Part) -> Part {
 const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
-const LATER: Part =
-    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
+const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };
 
 /// Names the parts; before anything else.
 pub(crate) fn name() {

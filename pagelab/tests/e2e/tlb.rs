@@ -1,6 +1,6 @@
 //! Chains of loads: both arms proven, what is left out said, and no duration asserted.
 
-use pagelab_record::translation::Prices;
+use pagelab_translation::prices::Prices;
 
 use crate::support::{Lab, Machine, is_skipped, measured};
 

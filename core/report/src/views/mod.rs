@@ -14,11 +14,10 @@ mod path;
 mod segment;
 mod stages;
 mod throughput;
-mod tlb;
 mod userfaultfd;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -33,8 +32,7 @@ use crate::{
     },
 };
 
-/// What a report shows that is in no part yet, in the order of reading: what comes before emulated
-/// memory.
+/// What a report shows that is in no part yet, in the order of reading.
 pub const VIEWS: &[View] = &[
     View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
@@ -117,17 +115,6 @@ pub const VIEWS: &[View] = &[
         ..View::NONE
     },
 ];
-
-/// Those after emulated memory.
-pub const LATER: &[View] = &[View {
-    workloads: &[tlb::WORKLOAD],
-    main: &[(LOAD, Time::Elapsed)],
-    short: &["page", "size"],
-    derive: &[Alone(tlb::derive)],
-    sections: Each(&[tlb::section]),
-    headlines: tlb::headlines,
-    ..View::NONE
-}];
 
 /// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {

@@ -5,16 +5,17 @@
 //! lines is how large that is. A name is the processor's own where its number lies at the knee, and
 //! otherwise the level by order.
 
+use pagelab_record::vocabulary::{parameter, table::TLBS};
+use pagelab_report::{
+    At, Cell, Entry, Grid, Quantity, Table, Tone, Unit, group_thousands, headline::whole,
+    parameters,
+};
+
 use super::{
     EXTRA, OTHER_LOADS, OUR_LOADS, display_extra,
     knees::{Knee, knees},
     pages, size,
 };
-use crate::{
-    At, Cell, Entry, Grid, Quantity, Table, Tone, Unit, group_thousands, headline::whole,
-    parameter, parameters,
-};
-use pagelab_record::vocabulary::table::TLBS;
 
 /// Below the table of knees.
 pub(super) const LEGEND: &str = "A knee lies between the last size on a plateau and the first \

@@ -10,16 +10,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    Clock, Data, Measured, Nature, Record, ranks,
+use pagelab_record::{
+    Clock, Data, Measured, Nature, Record, Series, ranks,
     stats::median,
     units::parse_bytes,
     vocabulary::{
         arm::{AGAINST, OURS},
         series::LOAD,
-        workload::CHASE,
     },
 };
+
+use crate::WORKLOAD;
 
 /// Nanoseconds that a load takes more over the smaller pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,9 +67,8 @@ pub fn extra(measured: &Measured) -> Option<Extra> {
 /// What a load of a case takes over the pages under test: the median of the processes' medians.
 pub fn load(measured: &Measured) -> Option<f64> {
     let mut processes: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    let is_ours = |series: &&crate::Series| {
-        series.name == LOAD && series.arm == OURS && series.clock != Clock::Cpu
-    };
+    let is_ours =
+        |series: &&Series| series.name == LOAD && series.arm == OURS && series.clock != Clock::Cpu;
     for series in measured.series.iter().filter(is_ours) {
         let Data::Values(values) = &series.data else { continue };
         let loads = series.ops.max(1) as f64;
@@ -104,7 +104,7 @@ impl Prices {
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> Vec<Self> {
         type Points = (Vec<(f64, Extra)>, Vec<(f64, f64)>);
         let mut by_pages: BTreeMap<(&str, &str, u64), Points> = BTreeMap::new();
-        for record in records.into_iter().filter(|record| record.workload == CHASE) {
+        for record in records.into_iter().filter(|record| record.workload == WORKLOAD) {
             let valid = record.valid().filter(|_| record.nature == Nature::Measured);
             let Some(measured) = valid else { continue };
             let named = |name| record.case.get(name);
@@ -205,10 +205,10 @@ fn rising(numbers: Vec<f64>) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_record::Unit;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Series, Unit};
 
     fn series(process: u32, repetition: u32, arm: &str, ns: f64) -> Series {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few")]

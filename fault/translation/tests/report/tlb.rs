@@ -1,21 +1,19 @@
 //! Chains of loads in a report: knees of translation, knees of data, and what is not said.
 
-use pagelab_record::RunHeader;
 use pagelab_report::{Forms, Report, Style};
 
 use crate::{
-    golden,
+    made::journal,
     made_chains::{SIZES, record},
 };
 
 const WIDE: Style = Style { color: false, width: 10_000 };
 
 fn report(noise: f64) -> String {
-    let header: RunHeader = golden::journal().header;
     let base = SIZES.map(|size| record("4k", size, noise));
     let huge = [SIZES[0], SIZES[9]].map(|size| record("2m", size, noise));
     let records = [&base[..], &huge].concat();
-    Report::of(&header, &records, None, &[], &crate::views()).terminal(WIDE)
+    Report::of(&journal().header, &records, None, &[], &crate::views()).terminal(WIDE)
 }
 
 /// The section's own lines.

@@ -7,29 +7,29 @@
 mod knees;
 mod levels;
 
-use pagelab_record::{Case, Measured, translation, units};
+use pagelab_record::{
+    Case, Measured, units,
+    vocabulary::{
+        arm::{AGAINST, OURS},
+        parameter,
+        series::LOAD,
+    },
+};
+use pagelab_report::{
+    At, Axis, Cell, Curve, Entry, Grid, Headline, Mark, Numbers, Plane, Quantity, Run, Scale,
+    Section, Table, Tone, Unit, all_rows, columns, elapsed, headline::whole, hue, parameters,
+};
 
 use self::levels::Level;
-use crate::{
-    At, Axis, Cell, Curve, Entry, Grid, Headline, Mark, Numbers, Plane, Quantity, Run, Scale,
-    Section, Table, Tone, Unit, all_rows, columns, elapsed, headline::whole, hue, parameter,
-    parameters,
-};
-use pagelab_record::vocabulary::{
-    arm::{AGAINST, OURS},
-    series::LOAD,
-};
-
-/// The workload that this view reads.
-pub(crate) use pagelab_record::vocabulary::workload::CHASE as WORKLOAD;
+use crate::{WORKLOAD, prices};
 
 /// What the smaller pages add, of the series of the arm under test.
 const EXTRA: &str = "extra";
 
 /// Adds what translation by the pages under test costs beside the larger ones.
 pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
-    let extra = translation::extra(measured).map(|extra| {
-        let translation::Extra { value, low, high, coverage, processes } = extra;
+    let extra = prices::extra(measured).map(|extra| {
+        let prices::Extra { value, low, high, coverage, processes } = extra;
         Quantity { value, low, high, coverage, processes, unit: Unit::Ns }
     });
     numbers.add(OUR_LOADS, EXTRA, extra);
@@ -118,7 +118,7 @@ fn table(mine: &[&Entry], shown: &[String]) -> Table {
         .words("page", 0, |entry| entry.parameter_cell("page"))
         .case(shown, |entry| entry)
         .words("size", 0, |entry| entry.parameter_cell("size"))
-        .number("pages", 2, |entry| crate::group_thousands(pages(entry) as f64))
+        .number("pages", 2, |entry| pagelab_report::group_thousands(pages(entry) as f64))
         .number("a load", 0, move |entry| Cell::spread(of(entry, OUR_LOADS, "p50")).strong())
         .words("beside", 3, |entry| {
             of(entry, OTHER_LOADS, "p50").map(|_| entry.value(parameter::AGAINST).to_owned())

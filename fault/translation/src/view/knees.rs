@@ -6,7 +6,7 @@
 //! point of the plateau and the first of the rise. Nothing is fitted, so nothing is found that the
 //! intervals do not carry.
 
-use crate::Quantity;
+use pagelab_report::Quantity;
 
 /// A step smaller than this is none: about two cycles.
 const STEP_NS: f64 = 0.5;
@@ -77,10 +77,10 @@ pub(super) fn knees(points: &[(f64, Quantity)]) -> Vec<Knee> {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_report::Unit;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Unit;
 
     fn curve(points: &[(u32, f64)], half: f64) -> Vec<(f64, Quantity)> {
         let quantity = |value: f64| Quantity {
