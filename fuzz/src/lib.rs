@@ -14,7 +14,7 @@ use std::{
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_cli::{Part, part};
-use pagelab_report::VIEWS;
+use pagelab_report::{FITS as FIT_VIEWS, VIEWS};
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
 use rustix::fs::MemfdFlags;
@@ -24,6 +24,8 @@ use serde_json::Value;
 const PARTS: &[&Part] = &[
     &pagelab_program::PART,
     &OTHERS,
+    &pagelab_segments::PART,
+    &FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &LATER,
@@ -39,6 +41,9 @@ const OTHERS: Part = Part {
     suites: suites::BUILT_IN,
     ..Part::NONE
 };
+
+/// What stands behind segments.
+const FITS: Part = Part { views: FIT_VIEWS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
 const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };

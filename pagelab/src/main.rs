@@ -17,8 +17,8 @@ use self::{
     settings::CASE_COMMAND,
 };
 pub(crate) use pagelab_cli::{
-    args, examples, exit, history, latest, lock, output, part, plan, preload, progress, published,
-    resume, session, settings, trials,
+    args, examples, exit, history, latest, lock, output, part, plan, progress, published, resume,
+    session, settings, trials,
 };
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},

@@ -6,12 +6,12 @@ use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
 use pagelab_report::VIEWS;
 use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
 
-use crate::cmd;
-
 /// Every part.
 pub(crate) const PARTS: &[&Part] = &[
     &pagelab_program::PART,
     &OTHERS,
+    &pagelab_segments::PART,
+    &FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &LATER,
@@ -24,7 +24,6 @@ const OTHERS: Part = Part {
     workloads: WORKLOADS,
     requirements: CATALOGUE,
     views: VIEWS,
-    commands: cmd::OF_PARTS,
     examples: include_str!("examples.txt"),
     suites: suites::BUILT_IN,
     publications: &[
@@ -34,6 +33,9 @@ const OTHERS: Part = Part {
     hidden: &[Hidden { is_it: path::is_first, main: first_process }],
     ..Part::NONE
 };
+
+/// What stands behind segments.
+const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
 
 /// What has none and stands after it.
 const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };

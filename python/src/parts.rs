@@ -5,12 +5,14 @@ use pagelab_report::VIEWS;
 use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[&PROGRAM, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TRANSLATION, &TIERING];
+const PARTS: &[&Part] =
+    &[&PROGRAM, &OTHERS, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &LATER, &TRANSLATION, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
 const EMULATION: Part = quiet(&pagelab_emulation::PART);
 const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
+const SEGMENTS: Part = quiet(&pagelab_segments::PART);
 const TRANSLATION: Part = quiet(&pagelab_translation::PART);
 const TIERING: Part = quiet(&pagelab_tiering::PART);
 
@@ -21,6 +23,9 @@ const fn quiet(part: &Part) -> Part {
 
 /// What has no crate of its own yet.
 const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
+
+/// What stands behind segments.
+const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
 
 /// What comes behind them and has none yet either.
 const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };

@@ -31,7 +31,6 @@ pub mod workload {
     pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";
-    pub const SEGMENT: &str = "segment/fault";
     pub const PROGRAM: &str = "explain/program";
     pub const TRIED: &str = "try/program";
     pub const UNITS: &str = "try/units";

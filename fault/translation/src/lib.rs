@@ -14,7 +14,7 @@ use pagelab_report::{Derive::Alone, Sections::Each, Time, View};
 pub const WORKLOAD: &str = "tlb/chase";
 
 /// The part of pagelab that is about translation.
-pub const PART: Part = Part { views: VIEWS, ..Part::NONE };
+pub const PART: Part = Part { views: VIEWS, examples: include_str!("examples.txt"), ..Part::NONE };
 
 /// In the order of reading.
 const VIEWS: &[View] = &[View {

@@ -1,6 +1,6 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_report::{VIEWS, Views};
+use pagelab_report::{FITS, VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -36,14 +36,15 @@ mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let [program, emulation, memtype, translation, tiering] = [
+    let [program, segments, emulation, memtype, translation, tiering] = [
         pagelab_program::PART,
+        pagelab_segments::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
         pagelab_translation::PART,
         pagelab_tiering::PART,
     ];
-    let tables =
-        [program.views, VIEWS, emulation.views, memtype.views, translation.views, tiering.views];
-    Views::new(tables.into_iter().flatten(), |_, _| None)
+    let before = [program.views, VIEWS, segments.views, FITS, emulation.views];
+    let behind = [memtype.views, translation.views, tiering.views];
+    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }

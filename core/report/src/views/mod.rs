@@ -11,7 +11,6 @@ mod limits;
 mod other;
 mod outcomes;
 mod path;
-mod segment;
 mod stages;
 mod throughput;
 mod userfaultfd;
@@ -79,16 +78,6 @@ pub const VIEWS: &[View] = &[
         headlines: throughput::headlines,
         ..View::NONE
     },
-    View {
-        workloads: &[segment::WORKLOAD],
-        short: &["size"],
-        derive: &[Derive::Limits(segment::derive)],
-        sections: Each(&[segment::section]),
-        headlines: segment::headlines,
-        ..View::NONE
-    },
-    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
-    View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
     View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
     View {
         rank: Rank::Limits,
@@ -114,6 +103,12 @@ pub const VIEWS: &[View] = &[
         headlines: outcomes::headlines,
         ..View::NONE
     },
+];
+
+/// What it shows of workers, and of fits over page sizes: behind segments.
+pub const FITS: &[View] = &[
+    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
+    View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
 ];
 
 /// Publications beside the run.

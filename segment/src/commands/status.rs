@@ -7,6 +7,11 @@ use std::fs;
 
 use anyhow::Context;
 use clap::Args;
+use pagelab_cli::{
+    args,
+    exit::{Exit, Failure},
+    output,
+};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     machine::proc::Holding,
@@ -18,11 +23,6 @@ use pagelab_sys::{
 };
 
 use super::{SHEET_NAME, told::Told, zeroing::Prices};
-use crate::{
-    args,
-    exit::{Exit, Failure},
-    output,
-};
 
 /// Show what a program that runs with segments has had so far.
 ///

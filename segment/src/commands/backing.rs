@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pagelab_bench::needs::Pool;
 use pagelab_bench::{Need, Needed, Remedy};
+use pagelab_cli::{exit::Failure, settings};
 use pagelab_memtype::workloads::needs::Module;
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
@@ -16,8 +17,6 @@ use pagelab_sys::{
     memtype::Device,
     process::segment::{AHEAD_OF, AHEAD_SHARE, Backing, Leaf, Wish, Zero},
 };
-
-use crate::{exit::Failure, settings};
 
 /// A back end.
 pub(super) struct Row {

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 
 use anyhow::Context;
-use pagelab_cli::program::{Loader, Program};
+use pagelab_cli::{
+    exit::Failure,
+    program::{Loader, Program},
+};
 use pagelab_sys::process::segment;
-
-use crate::exit::Failure;
 
 /// A size as the publication writes it.
 pub(super) fn size(text: &str) -> Result<u64, String> {

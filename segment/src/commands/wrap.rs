@@ -16,13 +16,13 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-
-use super::program::{able, size};
-use crate::{
+use pagelab_cli::{
     args,
     exit::{Exit, Failure},
     output,
 };
+
+use super::program::{able, size};
 
 /// Write a file that starts a program with segments.
 ///

@@ -23,6 +23,11 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use pagelab_cli::{
+    args::{self, Row},
+    exit::{Exit, Failure},
+    output, preload,
+};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     machine,
@@ -38,14 +43,9 @@ use self::{
     program::{able, size},
     zeroing::Prices,
 };
-use crate::{
-    args::{self, Row},
-    exit::{Exit, Failure},
-    output, preload,
-};
 
 /// The commands of `pagelab segment`.
-pub(super) const ROW: Row = Row::group(
+pub(crate) const ROW: Row = Row::group(
     "segment",
     "Segments: contiguous memory in large leaves, for a program as it is",
     &[

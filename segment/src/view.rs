@@ -11,20 +11,19 @@ use pagelab_record::{
     Case, Clock, Data, Measured, Series,
     vocabulary::{
         arm::{PLAIN, THP},
-        arm_counter, counter,
+        arm_counter, counter, parameter,
         series::{ALL, CLEAR, CONTROL, FIRST, MAP, PROCESS, RESERVE, SETUP, ZERO},
     },
 };
 
-use crate::{
+use pagelab_report::{
     Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit, all_rows,
     columns, cpu, distinct, group_thousands, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
-    parameter, ratio,
+    ratio, tally,
 };
 
-/// The workload that this view reads.
-pub(crate) use pagelab_record::vocabulary::workload::SEGMENT as WORKLOAD;
+use crate::WORKLOAD;
 
 /// A round less the control loop.
 const NET: &str = "net";
@@ -60,7 +59,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
         numbers.add(cpu(&arm, PROCESS), "of_clear", of_clear);
         let faults = measured.counters.get(&arm_counter(counter::FAULTS_PER_REPETITION, &arm));
         let faults = faults.map(|faults| Quantity::exact(*faults as f64, Unit::Count));
-        numbers.add(crate::tally(&arm, "faults"), "each", faults);
+        numbers.add(tally(&arm, "faults"), "each", faults);
     }
 }
 
@@ -139,7 +138,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("of THP, again", 1, move |row| number(row, ALL, "of_thp"))
         .number("of clearing", 1, move |row| number(row, PROCESS, "of_clear"))
         .number("faults", 1, |(entry, arm)| {
-            let each = entry.numbers.get(crate::tally(arm, "faults"), "each");
+            let each = entry.numbers.get(tally(arm, "faults"), "each");
             each.map(|each| group_thousands(each.value))
         })
         .number("bandwidth", 2, move |row| number(row, PROCESS, "bandwidth"))
