@@ -1,17 +1,21 @@
 //! Every need that does not depend on a case, in the order in which `doctor` goes through them.
 
-use pagelab_bench::{Need, Needed, PageSize};
+use pagelab_bench::{
+    Need, Needed, PageSize,
+    needs::{Cpus, Lockable, Memory, Node, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
+};
 use pagelab_sys::{files::scratch::default_directory, machine::thp::Policy, uffd::Ability};
 
 use crate::{
     fault::{
-        needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Own, Room, TSC, Uffd},
         path::{EMULATOR, MKE2FS, PLUGIN},
         stages::TRACEPOINTS,
     },
-    frequency::{Governed, Turbo},
     limit::bulk::STRING_STORE,
-    needs::{Cpus, Lockable, Memory, Node, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
+};
+use pagelab_mappings::{
+    frequency::{Governed, Turbo},
+    needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Own, Room, TSC, Uffd},
 };
 
 /// The catalogue: a row is a need, or one for each of several things.
@@ -60,9 +64,9 @@ pub fn catalogue() -> Vec<Needed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        fault::needs::{COLLAPSE, NO_READAHEAD, PAGE_REPORTING, Reclaimable, SmallNode, ZSWAP_OFF},
-        needs::Setting,
+    use pagelab_bench::needs::Setting;
+    use pagelab_mappings::needs::{
+        COLLAPSE, NO_READAHEAD, PAGE_REPORTING, Reclaimable, SmallNode, ZSWAP_OFF,
     };
 
     #[test]

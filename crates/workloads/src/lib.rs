@@ -7,14 +7,12 @@ use pagelab_bench::{Row, Table, workload::find};
 
 mod catalogue;
 pub mod fault;
-pub mod frequency;
 pub mod limit;
 pub mod segment;
 pub mod suites;
 pub mod tlb;
 
 pub use catalogue::{CATALOGUE, catalogue};
-pub use pagelab_bench::{cpus, needs};
 
 /// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
 pub const WORKLOADS: Table = &[

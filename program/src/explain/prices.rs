@@ -13,6 +13,7 @@ use pagelab_bench::{
     measure::Method,
     plan::{Plan, Planned, complete},
 };
+use pagelab_mappings::kinds;
 use pagelab_record::{
     Asked, Case, Measured, Record, RunHeader,
     asked::{Explain, Rung},
@@ -25,7 +26,7 @@ use pagelab_sys::{
     time::ClockChoice,
 };
 use pagelab_workloads::{
-    fault::{kinds, latency::LATENCY, throughput::THROUGHPUT},
+    fault::{latency::LATENCY, throughput::THROUGHPUT},
     tlb::chase::CHASE,
     workload,
 };

@@ -17,10 +17,12 @@ use pagelab_sys::{
 };
 
 use super::{
-    Expectation, Populate, Stage,
     ballast::Ballast,
-    populate::{self, Present, locked_by, touch_all},
     samples::{Host, Samples, Setup},
+};
+use pagelab_mappings::{
+    Expectation, Populate, Stage,
+    populate::{self, Present, locked_by, touch_all},
     sorted::HostLevel,
 };
 

@@ -8,7 +8,7 @@
 
 use pagelab_sys::{Area, SysError, machine::Topology, time::monotonic_raw_ns};
 
-use super::{Populate, Space, populate::EACH};
+use pagelab_mappings::{Populate, Space, populate::EACH};
 
 /// A piece is cold when it takes this many times as long as a warm one: the fault of a host was
 /// measured to cost four to twenty-six times that of the guest.

@@ -7,7 +7,7 @@ use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::vocabulary::Check;
 use pagelab_sys::{loops::twin, time::usage};
 
-use super::Plan;
+use pagelab_mappings::Plan;
 
 /// The arm in C.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, PageSize, Param, Read, Refusal,
-    Trial,
+    Trial, cpus::stay,
 };
 use pagelab_record::units::format_bytes;
 use pagelab_sys::{
@@ -30,20 +30,19 @@ mod refusals;
 
 use self::refusals::{BY_KIND, REFUSALS};
 use super::{
-    Arm, Asked, Lie, Pressure, Space,
     arms::{Control, Faults, SharedArea},
+    note::Note,
+    refused,
+    samples::{Host, Setup},
+};
+use pagelab_mappings::{
+    Arm, Asked, Lie, Pressure, Space,
     choices::SwapTo,
+    frequency,
     kinds::{self, kind_of, swap},
     leave_unmarked,
-    note::Note,
-    page_bytes, pieces, populate, pressure, refused,
-    samples::{Host, Setup},
-    space,
-};
-use crate::{
-    cpus::stay,
-    fault::needs::{PAGE_REPORTING, TSC},
-    frequency,
+    needs::{PAGE_REPORTING, TSC},
+    page_bytes, pieces, populate, pressure, space,
 };
 
 const PARAMS: &[Param] = &[
@@ -251,6 +250,7 @@ fn touches(space: &Space, step: Option<usize>, random: bool, allocates_tables: b
 
 #[cfg(test)]
 mod tests {
+    use super::super::throughput::THROUGHPUT;
     use super::*;
     use pagelab_bench::plan::complete;
 
@@ -275,6 +275,17 @@ mod tests {
         for page in ["64k", "hugetlb-2m"] {
             let error = complete(&LATENCY, &[("kind", "read"), ("page", page)]).unwrap_err();
             assert!(error.contains("kind=read"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_where_memory_is_to_be_broken_up_is_it_a_lie_not_to() {
+        let lie = ("lie", "unfragmented");
+        let pairs = [("pressure", "fragmented"), ("page", "2m"), lie];
+        assert!(complete(&LATENCY, &pairs).is_ok() && complete(&THROUGHPUT, &pairs).is_ok());
+        for pressure in ["none", "memcg"] {
+            let error = complete(&LATENCY, &[("pressure", pressure), ("page", "2m"), lie]);
+            assert!(error.unwrap_err().contains("would be the truth"), "{pressure}");
         }
     }
 }

@@ -11,7 +11,7 @@ use pagelab_sys::{
     process::{Barrier, Fifo, Pinned, crew, disable_thp},
 };
 
-use super::Plan;
+use pagelab_mappings::Plan;
 
 /// Whose loop it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use pagelab_bench::{PageSize, Refusal};
 
-use super::{
+use pagelab_mappings::{
     Arm, Asked, Lie, Place, Populate, Pressure,
     choices::{SwapTo, Swapping},
 };

@@ -19,10 +19,10 @@ use pagelab_sys::{
     time::{Usage, usage},
 };
 
-use super::{
+use super::stalls::Watch;
+use pagelab_mappings::{
     Calls, Expectation, Populate, Space, Stage,
     sorted::{HostLevel, SET_ASIDE, Sorted},
-    stalls::Watch,
 };
 
 /// What both arms of a case share.
@@ -85,7 +85,7 @@ impl Samples {
             response: vec![1; responses],
             walks: vec![1; if setup.walk.is_some() { touches } else { 0 }],
             walked: latency::empty(),
-            sorted: Sorted::new(),
+            sorted: Sorted::empty(),
             fallback: latency::empty(),
             counted: Usage::default(),
             perf: None,

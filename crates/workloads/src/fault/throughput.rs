@@ -14,7 +14,7 @@
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, PageSize, Param, Read, Refusal,
-    Trial,
+    Trial, cpus::stay, needs::Cpus,
 };
 use pagelab_record::units::format_bytes;
 use pagelab_sys::counts::reported_kib;
@@ -23,18 +23,18 @@ mod refusals;
 
 use self::refusals::REFUSALS;
 use super::{
-    Arm, Asked, Place, Plan, Pressure,
-    beside::{self, Beside, Idle, Part},
     c_loop::Twin,
-    kinds::{self, kind_of, swap},
-    leave_unmarked,
     peers::{Peer, Tool},
-    pieces, populate, pressure, refused,
-    rounds::Rounds,
-    space,
+    refused,
+};
+use pagelab_mappings::{
+    Arm, Asked, Place, Plan, Pressure, Rounds,
+    beside::{self, Beside, Idle, Part},
+    frequency,
+    kinds::{self, kind_of, swap},
+    leave_unmarked, pieces, populate, pressure, space,
     workers::{self, SharedStages, random_list},
 };
-use crate::{cpus::stay, frequency, needs::Cpus};
 
 const PARAMS: &[Param] = &[
     kinds::PARAM,

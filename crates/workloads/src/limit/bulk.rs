@@ -8,7 +8,7 @@ use std::{cell::RefCell, ops::Range, rc::Rc};
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Plain, Read, Trial,
-    Witness, words,
+    Witness, needs::Memory, words,
 };
 use pagelab_record::{
     Case,
@@ -19,8 +19,6 @@ use pagelab_sys::{
     loops::bulk::{Buffer, Store},
     machine::Topology,
 };
-
-use crate::needs::Memory;
 
 const LEVEL: Param = Param::axis("level", Kind::Choice(Level::WORDS), "dram")
     .asks(&["dram"])

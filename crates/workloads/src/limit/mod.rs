@@ -5,10 +5,8 @@ pub mod bulk;
 pub mod syscall;
 pub mod timer;
 
-use pagelab_bench::{Error, Experiment, Inputs, Trial};
+use pagelab_bench::{Error, Experiment, Inputs, Trial, cpus::stay};
 use pagelab_sys::{SysError, machine::Topology};
-
-use crate::cpus::stay;
 
 /// Binds the case's one thread to the CPU that fault cases use too.
 fn pin() -> Result<(), SysError> {

@@ -1,6 +1,11 @@
 //! A case of `segment/fault`, read: its arms, where the memory of each lies, and what each needs.
 
-use pagelab_bench::{Error, Need, Needed, PageSize, Read, words};
+use pagelab_bench::{
+    Error, Need, Needed, PageSize, Read,
+    cpus::Chosen,
+    needs::{Memory, Pool},
+    words,
+};
 use pagelab_memtype::workloads::{
     needs,
     space::{self as typed, Source},
@@ -12,11 +17,7 @@ use pagelab_sys::{
     memtype::{Device, MemoryType, Request, Segment},
 };
 
-use crate::{
-    cpus::Chosen,
-    fault::{self, kinds},
-    needs::{Memory, Pool},
-};
+use pagelab_mappings::{self as mappings, kinds};
 
 words! {
     /// Where the memory of a round comes from.
@@ -110,7 +111,7 @@ pub struct Asked {
     /// What is done against what the case says.
     pub(super) lie: Lie,
     /// What arms that need no segment are, as `fault/throughput` has them.
-    fault: fault::Asked,
+    fault: mappings::Asked,
 }
 
 /// Where the memory of an arm lies.
@@ -210,7 +211,7 @@ impl Place {
     }
 
     /// What it needs of the host besides memory.
-    pub(crate) fn needs(&self, asked: &fault::Asked) -> Vec<Needed> {
+    pub(crate) fn needs(&self, asked: &mappings::Asked) -> Vec<Needed> {
         let [_, large, giant] = self.counts();
         let mut needs = Vec::new();
         if let Backing::Graded(shift) = self.backing {
@@ -218,7 +219,7 @@ impl Place {
             needs.push(Pool { shift, pages }.needed());
         }
         if !matches!(self.backing, Backing::Graded(21)) && large > 0 {
-            let thp = fault::Asked { page: PageSize::Thp, ..asked.clone() };
+            let thp = mappings::Asked { page: PageSize::Thp, ..asked.clone() };
             needs.extend(thp.needs(0).into_iter().filter(|need| need.of::<Memory>().is_none()));
         }
         needs
@@ -256,7 +257,7 @@ impl Asked {
         let fault = kinds::asked(&common);
         let lie: Lie = case.word("lie");
         let is_ragged = case.is("align", "ragged");
-        let told = if lie == Lie::ThpOff { fault::Lie::ThpOff } else { fault::Lie::None };
+        let told = if lie == Lie::ThpOff { mappings::Lie::ThpOff } else { mappings::Lie::None };
         Self {
             arms: case.words("arms"),
             size: fault.size,
@@ -266,7 +267,12 @@ impl Asked {
             zeroing: case.word("zero"),
             cpus: fault.cpus.clone(),
             lie,
-            fault: fault::Asked { is_ragged, lie: told, arms: vec![fault::Arm::Pagelab], ..fault },
+            fault: mappings::Asked {
+                is_ragged,
+                lie: told,
+                arms: vec![mappings::Arm::Pagelab],
+                ..fault
+            },
         }
     }
 
@@ -283,13 +289,13 @@ impl Asked {
     }
 
     /// An arm without a segment, as `fault/throughput` has it.
-    pub(super) fn ordinary(&self, arm: Arm) -> fault::Asked {
+    pub(super) fn ordinary(&self, arm: Arm) -> mappings::Asked {
         let page = if arm == Arm::Thp { PageSize::Thp } else { PageSize::Base };
         let is_ragged = self.is_ragged && arm == Arm::Thp;
         // The smallest that touches every base page, whatever lies there.
         let touch = pagelab_bench::Touch::parse("8@4k").expect("a touch");
-        let lie = if arm == Arm::Thp { self.fault.lie } else { fault::Lie::None };
-        fault::Asked { page, touch, lie, is_ragged, ..self.fault.clone() }
+        let lie = if arm == Arm::Thp { self.fault.lie } else { mappings::Lie::None };
+        mappings::Asked { page, touch, lie, is_ragged, ..self.fault.clone() }
     }
 
     /// Where the memory of an arm lies.

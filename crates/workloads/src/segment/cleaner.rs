@@ -17,7 +17,7 @@ use pagelab_sys::{
     time::{Clock, ClockChoice, monotonic_raw_ns},
 };
 
-use crate::fault::outcome::{Phase, phase};
+use pagelab_mappings::outcome::{Phase, phase};
 
 /// The thread, which ends with this.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use super::{
     paid::{Paid, Timed, Watch},
     proof::{self, Found},
 };
-use crate::fault::{
+use pagelab_mappings::{
     outcome::{Phase, phase},
     populate::EACH,
 };

@@ -11,7 +11,7 @@ use super::{
     asked::{Arm, Asked},
     paid::{Watch, file_sums},
 };
-use crate::fault::{Plan, Populate, Rounds, stages_of};
+use pagelab_mappings::{Plan, Populate, Rounds, workers::stages as stages_of};
 
 /// A round of base pages or of huge pages.
 #[derive(Debug)]

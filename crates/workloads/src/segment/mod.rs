@@ -25,7 +25,9 @@ mod module;
 mod paid;
 mod proof;
 
-use pagelab_bench::{Described, Error, Experiment, Inputs, Kind, Needed, Param, Refusal, Trial};
+use pagelab_bench::{
+    Described, Error, Experiment, Inputs, Kind, Needed, Param, Refusal, Trial, cpus::stay,
+};
 
 use self::{
     asked::{Arm, Asked, Lie, Zeroing},
@@ -37,10 +39,7 @@ pub(crate) use self::{
     asked::{Backed, Place},
     proof::{Found, Frames},
 };
-use crate::{
-    cpus::stay,
-    fault::{leave_unmarked, space},
-};
+use pagelab_mappings::{leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     Param::arms("arms", Kind::Choice(Arm::WORDS), Arm::EVERY)

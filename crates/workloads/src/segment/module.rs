@@ -10,7 +10,7 @@ use super::{
     paid::{Paid, Timed, Watch},
     proof::{self, Frames},
 };
-use crate::fault::{
+use pagelab_mappings::{
     outcome::{Phase, phase, try_phase},
     populate::EACH,
 };

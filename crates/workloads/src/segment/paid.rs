@@ -10,7 +10,7 @@ use pagelab_record::{
 };
 use pagelab_sys::{counts::KernelHelpers, time::Clock};
 
-use crate::fault::outcome::Phase;
+use pagelab_mappings::outcome::Phase;
 
 /// Elapsed time, and that on the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Needed, PageSize, Param, Read, Refusal,
-    Trial, Witness, unique,
+    Trial, Witness, cpus::stay, unique,
 };
 use pagelab_record::{
     Case, Table,
@@ -38,10 +38,7 @@ use super::{
     course::course,
     ground::{Backing, Ground, Seen, needs_of},
 };
-use crate::{
-    cpus::stay,
-    fault::{self, Lie, kinds, leave_unmarked, space},
-};
+use pagelab_mappings::{self as mappings, Lie, kinds, leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     space::PAGE,
@@ -80,11 +77,11 @@ const BLOCK: u64 = 4096;
 #[derive(Debug)]
 pub struct Asked {
     /// The arm under test.
-    page: fault::Asked,
+    page: mappings::Asked,
     /// What its memory is.
     backing: Backing,
     /// The one beside it, unless that is the same.
-    against: Option<fault::Asked>,
+    against: Option<mappings::Asked>,
     /// Bytes that the chain goes through.
     bytes: u64,
     /// `None` where no end is named.
@@ -106,7 +103,7 @@ impl Asked {
         let beside = against.filter(|other| *other != page.page || backing != Backing::Anon);
         Self {
             against: beside.map(|other| {
-                let asked = fault::Asked { page: other, lie: Lie::None, ..page.clone() };
+                let asked = mappings::Asked { page: other, lie: Lie::None, ..page.clone() };
                 in_whole_pages(asked)
             }),
             page: in_whole_pages(page),
@@ -130,18 +127,18 @@ impl Asked {
         self.bytes / BLOCK
     }
 
-    fn arms(&self) -> impl Iterator<Item = (&'static str, &fault::Asked, Backing)> {
+    fn arms(&self) -> impl Iterator<Item = (&'static str, &mappings::Asked, Backing)> {
         let beside = self.against.iter().map(|asked| (AGAINST, asked, Backing::Anon));
         [(OURS, &self.page, self.backing)].into_iter().chain(beside)
     }
 }
 
 /// The same with its memory in whole pages, and whole windows of large folios.
-fn in_whole_pages(asked: fault::Asked) -> fault::Asked {
+fn in_whole_pages(asked: mappings::Asked) -> mappings::Asked {
     /// Bytes of a window.
     const WINDOW: u64 = 1 << 20;
     let unit = if asked.is_folio() && asked.size > WINDOW { WINDOW } else { asked.page.bytes() };
-    fault::Asked { size: asked.size.next_multiple_of(unit), ..asked }
+    mappings::Asked { size: asked.size.next_multiple_of(unit), ..asked }
 }
 
 const REFUSALS: &[Refusal<Asked>] = &[
@@ -157,7 +154,7 @@ const REFUSALS: &[Refusal<Asked>] = &[
     ),
     Refusal::new(
         |asked| {
-            let both_folios = |other: &fault::Asked| other.is_folio() && asked.page.is_folio();
+            let both_folios = |other: &mappings::Asked| other.is_folio() && asked.page.is_folio();
             asked.against.as_ref().is_some_and(both_folios)
         },
         "page and against of two sizes between 4k and 2m",

@@ -3,7 +3,7 @@
 //! The one idea: a segment is memory that lies together as its addresses do, so that a chain over
 //! it shows what contiguity alone changes; everything else of the arm is as with pages.
 
-use pagelab_bench::{Error, Need, Needed, PageSize, Witness, words};
+use pagelab_bench::{Error, Need, Needed, PageSize, Witness, needs::Memory, words};
 use pagelab_memtype::workloads::needs;
 use pagelab_sys::{
     counts::Counters,
@@ -12,11 +12,8 @@ use pagelab_sys::{
     memtype::Segment,
 };
 
-use crate::{
-    fault::{Asked, Lie, Populate, Space, page_bytes, populate::touch_all},
-    needs::Memory,
-    segment::{Backed, Found, Frames, Place},
-};
+use crate::segment::{Backed, Found, Frames, Place};
+use pagelab_mappings::{Asked, Lie, Populate, Space, page_bytes, populate::touch_all};
 
 words! {
     /// What the memory under test is.

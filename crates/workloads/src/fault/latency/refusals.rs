@@ -2,7 +2,7 @@
 
 use pagelab_bench::Refusal;
 
-use crate::fault::{Arm, Asked};
+use pagelab_mappings::{Arm, Asked};
 
 fn can_be_cold(asked: &Asked) -> bool {
     asked.is_touched() && asked.kind.takes_fresh_memory && asked.kind.is_fault

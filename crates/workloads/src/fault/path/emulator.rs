@@ -15,7 +15,7 @@ use pagelab_bench::{Error, Plain, digest};
 use pagelab_initrd::Modules;
 use pagelab_sys::{memory::memfd, process::child};
 
-use crate::fault::kinds::KINDS;
+use pagelab_mappings::kinds::KINDS;
 
 use super::{
     debugger::{Debugger, Steps, Target},

@@ -8,11 +8,10 @@ use pagelab_bench::{Kind, Param, Workload, plan::complete};
 use pagelab_record::Case;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{
+use crate::fault::{latency::LATENCY, userfaultfd::USERFAULTFD};
+use pagelab_mappings::{
     FaultKind,
     kinds::{self, KINDS},
-    latency::LATENCY,
-    userfaultfd::USERFAULTFD,
 };
 
 /// Kinds that the program resolves: what `fault/userfaultfd` calls the handler and the operation.

@@ -29,6 +29,7 @@ mod told;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Trial, Witness,
+    needs::Memory,
 };
 use pagelab_record::{Case, vocabulary::arm::OURS};
 
@@ -43,8 +44,7 @@ pub(crate) use self::{
     disk::MKE2FS,
     qemu::{EMULATOR, PLUGIN},
 };
-use super::space;
-use crate::needs::Memory;
+use pagelab_mappings::space;
 
 const PARAMS: &[Param] = &[
     Param::axis("kernel", Kind::Own(&KERNELS), "6.12").asks(&["6.12"]).help(

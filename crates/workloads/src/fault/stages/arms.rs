@@ -23,7 +23,7 @@ use super::{
     marks::{self, Tied, median},
     sources::{Marks, RETURN, WHOLE},
 };
-use crate::fault::{Space, populate::touch_all};
+use pagelab_mappings::{Space, populate::touch_all};
 
 /// Stages and the whole may differ by one part in so many.
 const PARTS: u64 = 10;

@@ -17,6 +17,7 @@ mod sources;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Refusal, Trial,
+    cpus::stay,
 };
 use pagelab_sys::loops::{Access, TouchList};
 
@@ -26,8 +27,7 @@ use self::{
     arms::{Setup, Staged},
     sources::Marks,
 };
-use super::{Asked, kinds, leave_unmarked, space};
-use crate::cpus::stay;
+use pagelab_mappings::{Asked, kinds, leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     Param::axis("kind", Kind::Choice(&["write", "read"]), "write")

@@ -2,7 +2,7 @@
 
 use pagelab_bench::{PageSize, Refusal};
 
-use crate::fault::{Arm, Asked, Lie, Place};
+use pagelab_mappings::{Arm, Asked, Lie, Place};
 
 fn has_peer(asked: &Asked) -> bool {
     asked.has(Arm::PageFault1) || asked.has(Arm::Pft)

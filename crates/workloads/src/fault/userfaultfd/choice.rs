@@ -3,14 +3,12 @@
 //! The one idea: a resolver is a handler times an operation, and everything else (what must be
 //! registered, what the kernel must be able to do, where threads run) follows from the two.
 
-use pagelab_bench::{Read, unique, words};
+use pagelab_bench::{Read, cpus::Chosen, unique, words};
 use pagelab_record::Case;
 use pagelab_sys::{
     loops::Access,
     uffd::{Ability, Mode, Op, Wait},
 };
-
-use crate::cpus::Chosen;
 
 words! {
     /// Who resolves a fault.

@@ -18,6 +18,8 @@ use std::rc::Rc;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial,
+    cpus::stay,
+    needs::{Cpus, Memory, Pool, SCHED_FIFO},
 };
 
 use pagelab_sys::loops::TouchList;
@@ -26,12 +28,7 @@ use self::{
     arms::{Control, Faults, Setup, Shared},
     choice::{Choice, Handler, Lie, Way},
 };
-use super::{leave_unmarked, space};
-use crate::{
-    cpus::stay,
-    fault::needs::Uffd,
-    needs::{Cpus, Memory, Pool, SCHED_FIFO},
-};
+use pagelab_mappings::{leave_unmarked, needs::Uffd, space};
 
 const PARAMS: &[Param] = &[
     Param::axis("handler", Kind::Choice(Handler::WORDS), "same-cpu").asks(&["sigbus"]).help(
