@@ -28,7 +28,6 @@ const PARTS: &[&Part] = &[
     &FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
-    &LATER,
     &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
@@ -44,9 +43,6 @@ const OTHERS: Part = Part {
 
 /// What stands behind segments.
 const FITS: Part = Part { views: FIT_VIEWS, ..Part::NONE };
-
-/// What comes behind them and has none yet either.
-const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

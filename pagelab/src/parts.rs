@@ -14,12 +14,11 @@ pub(crate) const PARTS: &[&Part] = &[
     &FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
-    &LATER,
     &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
-/// What has no crate of its own yet and stands before emulated memory.
+/// What has no crate of its own yet.
 const OTHERS: Part = Part {
     workloads: WORKLOADS,
     requirements: CATALOGUE,
@@ -36,9 +35,6 @@ const OTHERS: Part = Part {
 
 /// What stands behind segments.
 const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
-
-/// What has none and stands after it.
-const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };
 
 /// The first process of a machine that is watched.
 fn first_process() -> ExitCode {

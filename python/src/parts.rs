@@ -6,7 +6,7 @@ use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
 const PARTS: &[&Part] =
-    &[&PROGRAM, &OTHERS, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &LATER, &TRANSLATION, &TIERING];
+    &[&PROGRAM, &OTHERS, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &TRANSLATION, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
@@ -26,9 +26,6 @@ const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
 
 /// What stands behind segments.
 const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
-
-/// What comes behind them and has none yet either.
-const LATER: Part = Part { workloads: pagelab_workloads::LATER, ..Part::NONE };
 
 /// Names the parts; before anything else.
 pub(crate) fn name() {

@@ -8,13 +8,11 @@ use pagelab_bench::{Row, Table, workload::find};
 mod catalogue;
 pub mod fault;
 pub mod limit;
-pub mod segment;
 pub mod suites;
-pub mod tlb;
 
 pub use catalogue::{CATALOGUE, catalogue};
 
-/// The workloads that are in no part yet, in the order of `list`: those before emulated memory.
+/// The workloads that are in no part yet, in the order of `list`.
 pub const WORKLOADS: Table = &[
     &limit::timer::TIMER,
     &limit::syscall::SYSCALL,
@@ -26,18 +24,14 @@ pub const WORKLOADS: Table = &[
     &fault::userfaultfd::USERFAULTFD,
     &fault::stages::STAGES,
     &fault::path::PATH,
-    &segment::FAULT,
 ];
-
-/// Those that `list` shows after emulated memory.
-pub const LATER: Table = &[&tlb::chase::CHASE];
 
 /// The workload of that name.
 ///
 /// # Errors
 /// A sentence that lists the names there are.
 pub fn workload(name: &str) -> Result<Row, String> {
-    find(LATER, name).or_else(|_| find(WORKLOADS, name))
+    find(WORKLOADS, name)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{env, fs, process::Command};
 
 use pagelab_bench::Row;
 use pagelab_record::{Outcome, Record};
-use pagelab_workloads::{LATER, WORKLOADS};
+use pagelab_workloads::WORKLOADS;
 use serde_json::Value;
 
 use crate::support::{Ended, Lab, Machine, skip, until, with_huge_pages};
@@ -16,7 +16,14 @@ fn json(ended: &Ended) -> Value {
 
 /// Every workload, in the order of `list`.
 fn workloads() -> impl Iterator<Item = Row> {
-    WORKLOADS.iter().chain(pagelab_emulation::PART.workloads).chain(LATER).copied()
+    let parts = [
+        pagelab_segments::PART,
+        pagelab_emulation::PART,
+        pagelab_memtype::PART,
+        pagelab_translation::PART,
+    ];
+    let of_parts = parts.into_iter().flat_map(|part| part.workloads);
+    WORKLOADS.iter().chain(of_parts).copied()
 }
 
 #[test]

@@ -26,8 +26,7 @@ use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runn
 use pagelab_record::{Outcome, Record, vocabulary::knob::HELD_BY};
 use pagelab_report::{Forms, Report};
 use pagelab_sys::{machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice};
-use pagelab_translation::WORKLOAD as CHASE;
-use pagelab_workloads::tlb::chase::told;
+use pagelab_translation::{WORKLOAD as CHASE, chase::told};
 use serde_json::json;
 
 use self::captured::Capture;

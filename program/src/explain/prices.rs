@@ -9,9 +9,10 @@
 use std::{collections::BTreeSet, path::Path};
 
 use pagelab_bench::{
-    PageSize, Row,
+    PageSize, Row, Table,
     measure::Method,
     plan::{Plan, Planned, complete},
+    workload::find,
 };
 use pagelab_mappings::kinds;
 use pagelab_record::{
@@ -25,13 +26,13 @@ use pagelab_sys::{
     machine::{Topology, Tree, proc::in_use},
     time::ClockChoice,
 };
-use pagelab_workloads::{
-    fault::{latency::LATENCY, throughput::THROUGHPUT},
-    tlb::chase::CHASE,
-    workload,
-};
+use pagelab_translation::chase::CHASE;
+use pagelab_workloads::fault::{latency::LATENCY, throughput::THROUGHPUT};
 
 use super::{kind::Kind, watch::Subject};
+
+/// Whose cases are prices.
+const PRICING: Table = &[&LATENCY, &THROUGHPUT, &CHASE];
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";
@@ -178,7 +179,7 @@ fn pages_of(rungs: &[Rung]) -> Vec<String> {
 /// The cases of records that came out invalid, once more.
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
     let one = |record: &Record| {
-        let workload = workload(&record.workload).ok()?;
+        let workload = find(PRICING, &record.workload).ok()?;
         Some(Planned::new(workload, record.case.clone(), method(clock)))
     };
     Plan { cases: records.iter().filter_map(one).collect(), ..Plan::default() }

@@ -20,9 +20,9 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("emulation", &["record", "trace", "sys", "emu", "bench", "report", "cli"]),
     ("memtype", &["record", "sys", "bench", "report", "cli"]),
     ("mappings", &["record", "sys", "bench"]),
-    ("segments", &["record", "sys", "bench", "report", "cli", "memtype"]),
-    ("translation", &["record", "report", "cli"]),
-    ("workloads", &["record", "initrd", "trace", "sys", "bench", "mappings", "memtype"]),
+    ("segments", &["record", "sys", "bench", "mappings", "report", "cli", "memtype"]),
+    ("translation", &["record", "sys", "bench", "mappings", "segments", "report", "cli"]),
+    ("workloads", &["record", "initrd", "trace", "sys", "bench", "mappings"]),
     (
         "program",
         &[

@@ -4,7 +4,7 @@
 mod shared;
 
 use self::shared::{Examples, NEVER, Pairs};
-use crate::{LATER, WORKLOADS};
+use crate::WORKLOADS;
 
 const EXAMPLES: Examples = &[
     ("fault/throughput", THROUGHPUT),
@@ -16,31 +16,6 @@ const EXAMPLES: Examples = &[
             (&[("size", "4097")], &[("size", "4k")]),
             (&[("size", "64m")], &[("size", "32m")]),
             (&[("cpu", "none")], &[("cpu", "0")]),
-        ],
-    ),
-    (
-        "segment/fault",
-        &[
-            (&[("size", "4097")], &[("size", "4k")]),
-            (&[("align", "ragged"), ("size", "2m")], &[("align", "ragged"), ("size", "4m")]),
-            (
-                &[("arms", "plain"), ("lie", "thp-off")],
-                &[("arms", "plain,thp"), ("lie", "thp-off")],
-            ),
-            (
-                &[("arms", "plain,thp"), ("lie", "unzeroed")],
-                &[("arms", "plain,segment-2m"), ("lie", "unzeroed")],
-            ),
-        ],
-    ),
-    (
-        "tlb/chase",
-        &[
-            (&[("size", "4k")], &[("size", "8k")]),
-            (&[("loads", "all")], &[("loads", "1k")]),
-            (&[("page", "64k"), ("against", "32k")], &[("page", "64k"), ("against", "4k")]),
-            (&[("backing", "segment")], &[("backing", "segment"), ("page", "2m")]),
-            (&[("page", "2m"), ("lie", "thp-on")], &[("page", "2m"), ("lie", "thp-off")]),
         ],
     ),
 ];
@@ -148,8 +123,7 @@ const USERFAULTFD: &[(Pairs, Pairs)] = &[
 
 #[test]
 fn every_refusal_has_a_case_that_meets_it_and_a_neighbour_that_is_accepted() {
-    let all: Vec<_> = WORKLOADS.iter().chain(LATER).copied().collect();
-    shared::meet(&all, EXAMPLES, |name| match name {
+    shared::meet(WORKLOADS, EXAMPLES, |name| match name {
         "fault/latency" | "fault/path" => 1,
         _ => 0,
     });

@@ -35,7 +35,7 @@ use self::{
     kernel::Kernel,
     module::Module,
 };
-pub(crate) use self::{
+pub use self::{
     asked::{Backed, Place},
     proof::{Found, Frames},
 };

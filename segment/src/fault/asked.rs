@@ -49,7 +49,7 @@ words! {
     }
 
     /// What leaves of 2 MiB are.
-    pub(crate) enum Backed {
+    pub enum Backed {
         /// Transparent huge pages.
         Thp = "thp",
         /// Pages of the hugetlb pool.
@@ -116,22 +116,22 @@ pub struct Asked {
 
 /// Where the memory of an arm lies.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub struct Place {
     /// How many bytes.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// Its largest leaf.
-    pub(crate) leaf: usize,
+    pub leaf: usize,
     /// Distance of its first byte from a boundary of that leaf.
-    pub(crate) skew: usize,
+    pub skew: usize,
     /// What backs it.
-    pub(crate) backing: Backing,
+    pub backing: Backing,
     /// What the kernel is told of it.
-    pub(crate) advice: Advice,
+    pub advice: Advice,
 }
 
 impl Place {
     /// A segment of ours: whole leaves of `leaf` where they fit.
-    pub(crate) fn of_segment(bytes: usize, leaf: usize, skew: usize, backed: Backed) -> Self {
+    pub fn of_segment(bytes: usize, leaf: usize, skew: usize, backed: Backed) -> Self {
         let is_pooled = leaf > 2 << 20 || backed == Backed::Hugetlb;
         let backing =
             if is_pooled { Backing::Graded(leaf.trailing_zeros()) } else { Backing::Anonymous };
@@ -139,12 +139,12 @@ impl Place {
     }
 
     /// Leaves of 4 KiB, 2 MiB and 1 GiB: the formula of the witness.
-    pub(crate) fn counts(&self) -> [u64; 3] {
+    pub fn counts(&self) -> [u64; 3] {
         count_leaves(self.skew, self.skew + self.bytes, self.leaf)
     }
 
     /// Base pages of the leaves of a pool.
-    pub(crate) fn pooled(&self) -> u64 {
+    pub fn pooled(&self) -> u64 {
         match self.backing {
             Backing::Graded(30) => self.counts()[2] << 18,
             Backing::Graded(_) => self.counts()[1] << 9,
@@ -156,7 +156,7 @@ impl Place {
     ///
     /// # Errors
     /// When there is no room.
-    pub(crate) fn reserve(&self) -> Result<Area, SysError> {
+    pub fn reserve(&self) -> Result<Area, SysError> {
         // Base pages get a boundary of 2 MiB, so that page-table pages are the same in each round.
         let align = self.leaf.max(2 << 20);
         Area::reserve(Layout::contiguous(self.bytes), self.backing, align, self.skew)
@@ -166,7 +166,7 @@ impl Place {
     ///
     /// # Errors
     /// When memory is short.
-    pub(crate) fn opened(&self) -> Result<Area, SysError> {
+    pub fn opened(&self) -> Result<Area, SysError> {
         let mut area = self.reserve()?;
         area.open()?;
         area.map(false)?;
@@ -177,7 +177,7 @@ impl Place {
     ///
     /// # Errors
     /// When memory is short.
-    pub(crate) fn mapped(&self) -> Result<Area, SysError> {
+    pub fn mapped(&self) -> Result<Area, SysError> {
         let area = self.opened()?;
         area.advise(self.advice)?;
         Ok(area)
@@ -185,7 +185,7 @@ impl Place {
 
     /// What a segment of the module has: as many bytes as lie between the boundary of a leaf and
     /// the end, of the region that the module was given where that is large enough.
-    pub(crate) fn frames(&self) -> typed::Space {
+    pub fn frames(&self) -> typed::Space {
         let bytes = (self.bytes + self.skew) as u64;
         let reserved = Device::open().ok().and_then(|device| device.info().reserved());
         let is_reserved = reserved.is_some_and(|(_, most)| most >= bytes);
@@ -202,7 +202,7 @@ impl Place {
     ///
     /// # Errors
     /// When the module refuses.
-    pub(crate) fn of_module(&self) -> Result<Segment, Error> {
+    pub fn of_module(&self) -> Result<Segment, Error> {
         let typed::Space { memory_type, source, leaf, node, bytes } = self.frames();
         let frames = source.frames().expect("the module's");
         let (eager, offset, segment) = (false, 0, true);
@@ -210,8 +210,13 @@ impl Place {
         Ok(Device::open()?.segment(&request)?)
     }
 
+    /// What a segment of the module needs of the host besides memory.
+    pub fn needs_of_module(&self) -> [Needed; 2] {
+        [needs::Module.needed(), needs::Typed(self.frames()).needed()]
+    }
+
     /// What it needs of the host besides memory.
-    pub(crate) fn needs(&self, asked: &mappings::Asked) -> Vec<Needed> {
+    pub fn needs(&self, asked: &mappings::Asked) -> Vec<Needed> {
         let [_, large, giant] = self.counts();
         let mut needs = Vec::new();
         if let Backing::Graded(shift) = self.backing {
@@ -334,8 +339,7 @@ impl Asked {
             Arm::Thp => needs.extend(self.ordinary(arm).needs(self.size)),
             Arm::Segment2m | Arm::Segment1g => needs.extend(place.needs(&self.fault)),
             Arm::Module4k | Arm::Module2m | Arm::Module1g => {
-                needs.push(needs::Module.needed());
-                needs.push(needs::Typed(place.frames()).needed());
+                needs.extend(place.needs_of_module());
             }
         }
         needs

@@ -52,7 +52,7 @@ pub(super) fn not_zero(area: &Area) -> u64 {
 
 /// What was found of where the leaves lie.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub struct Found {
     present: u64,
     huge: u64,
     pooled: u64,
@@ -65,7 +65,7 @@ impl Found {
     ///
     /// # Errors
     /// When `/proc` cannot be read.
-    pub(crate) fn of(found: &Residency, ranges: &Ranges, place: &Place) -> Result<Self, Error> {
+    pub fn of(found: &Residency, ranges: &Ranges, place: &Place) -> Result<Self, Error> {
         // The kernel may take a large page that is mapped once for a shared one.
         let kib = |field| smaps_kib(ranges, field);
         let pooled = (kib("Private_Hugetlb")? + kib("Shared_Hugetlb")?) / 4;
@@ -82,7 +82,7 @@ impl Found {
     }
 
     /// Claims what the page table must show.
-    pub(crate) fn testify(&self, place: &Place, witness: &mut Witness) {
+    pub fn testify(&self, place: &Place, witness: &mut Witness) {
         let [_, large, giant] = place.counts();
         let whole = place.bytes as u64 / 4096;
         witness.expect(Check::Present, whole, self.present);
@@ -97,7 +97,7 @@ impl Found {
 
 /// What was found of the leaves of a segment of the module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Frames {
+pub struct Frames {
     other_leaf: u64,
     astray: u64,
 }
@@ -107,7 +107,7 @@ impl Frames {
     ///
     /// # Errors
     /// When the module does not answer.
-    pub(crate) fn of(segment: &Segment, ranges: &Ranges, place: &Place) -> Result<Self, Error> {
+    pub fn of(segment: &Segment, ranges: &Ranges, place: &Place) -> Result<Self, Error> {
         let all = ranges.iter().flat_map(|(start, end)| leaves(start, end, place.leaf));
         let all: Vec<(usize, usize)> = all.collect();
         let base = all.first().map_or(0, |(start, _)| *start);
@@ -128,7 +128,7 @@ impl Frames {
     }
 
     /// Claims that all are as they must be.
-    pub(crate) fn testify(self, witness: &mut Witness) {
+    pub fn testify(self, witness: &mut Witness) {
         let Self { other_leaf, astray } = self;
         witness.expect(Check::SegmentLeaves, 0, other_leaf);
         witness.expect(Check::SegmentFrames, 0, astray);

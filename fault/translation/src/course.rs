@@ -16,7 +16,7 @@ const SEED: u64 = 0x7061_6765;
 ///
 /// Of each 64 blocks in a row each has another line, in random order: the lines of a chain spread
 /// evenly over the sets of a cache.
-pub(super) fn course(bytes: u64, page: u64) -> Vec<usize> {
+pub(crate) fn course(bytes: u64, page: u64) -> Vec<usize> {
     let narrow = |count: u64| usize::try_from(count).expect("addresses have 64 bits");
     let (blocks, in_page) = (narrow(bytes / BLOCK), narrow((page / BLOCK).max(1)));
     let mut rng = fastrand::Rng::with_seed(SEED);

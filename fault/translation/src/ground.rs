@@ -4,7 +4,6 @@
 //! it shows what contiguity alone changes; everything else of the arm is as with pages.
 
 use pagelab_bench::{Error, Need, Needed, PageSize, Witness, needs::Memory, words};
-use pagelab_memtype::workloads::needs;
 use pagelab_sys::{
     counts::Counters,
     loops::{bulk::Store, chase::Chain},
@@ -12,12 +11,12 @@ use pagelab_sys::{
     memtype::Segment,
 };
 
-use crate::segment::{Backed, Found, Frames, Place};
 use pagelab_mappings::{Asked, Lie, Populate, Space, page_bytes, populate::touch_all};
+use pagelab_segments::fault::{Backed, Found, Frames, Place};
 
 words! {
     /// What the memory under test is.
-    pub(super) enum Backing {
+    pub(crate) enum Backing {
         /// A mapping of its own.
         Anon = "anon",
         /// A segment of ours that was given back, cleared and taken again.
@@ -29,7 +28,7 @@ words! {
 
 /// What a chain lies on.
 #[derive(Debug)]
-pub(super) enum Ground {
+pub(crate) enum Ground {
     Pages {
         space: Space,
         /// What the kernel counted while the memory was populated.
@@ -44,14 +43,14 @@ pub(super) enum Ground {
 
 /// What the page table showed.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     Pages(Residency),
     Segment(Found),
     Module(Frames),
 }
 
 /// Where the segment of a case lies.
-pub(super) fn place(asked: &Asked) -> Place {
+pub(crate) fn place(asked: &Asked) -> Place {
     let pooled = matches!(asked.page, PageSize::Hugetlb(_));
     let backed = if pooled { Backed::Hugetlb } else { Backed::Thp };
     let bytes = usize::try_from(asked.size).expect("addresses have 64 bits");
@@ -61,7 +60,7 @@ pub(super) fn place(asked: &Asked) -> Place {
 }
 
 /// What the memory needs of the host, beside what the case takes at its peak.
-pub(super) fn needs_of(asked: &Asked, backing: Backing, footprint: u64) -> Vec<Needed> {
+pub(crate) fn needs_of(asked: &Asked, backing: Backing, footprint: u64) -> Vec<Needed> {
     let place = || place(asked);
     match backing {
         Backing::Anon => asked.needs(footprint),
@@ -71,8 +70,8 @@ pub(super) fn needs_of(asked: &Asked, backing: Backing, footprint: u64) -> Vec<N
             needs
         }
         Backing::Module => {
-            let typed = needs::Typed(place().frames()).needed();
-            vec![Memory(footprint).needed(), needs::Module.needed(), typed]
+            let [module, frames] = place().needs_of_module();
+            vec![Memory(footprint).needed(), module, frames]
         }
     }
 }
@@ -82,7 +81,7 @@ impl Ground {
     ///
     /// # Errors
     /// When the machine refuses.
-    pub(super) fn lay(
+    pub(crate) fn lay(
         asked: &Asked,
         backing: Backing,
         places: &[usize],
@@ -119,7 +118,7 @@ impl Ground {
     ///
     /// # Errors
     /// When the page table cannot be read.
-    pub(super) fn look(&self, chain: &Chain, scanner: &Scanner) -> Result<Seen, Error> {
+    pub(crate) fn look(&self, chain: &Chain, scanner: &Scanner) -> Result<Seen, Error> {
         let residency = || chain.residency(scanner);
         Ok(match self {
             Self::Pages { .. } => Seen::Pages(residency()?),
@@ -133,7 +132,7 @@ impl Ground {
     }
 
     /// Claims what it must look like.
-    pub(super) fn testify(&self, seen: Seen, witness: &mut Witness) {
+    pub(crate) fn testify(&self, seen: Seen, witness: &mut Witness) {
         match (self, seen) {
             (Self::Pages { space, moved }, Seen::Pages(found)) => {
                 let expected = space.expectation(space.once());

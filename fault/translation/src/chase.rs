@@ -34,7 +34,7 @@ use pagelab_sys::{
     time::{Usage, usage},
 };
 
-use super::{
+use crate::{
     course::course,
     ground::{Backing, Ground, Seen, needs_of},
 };
