@@ -40,7 +40,9 @@ mod runners;
 mod sanitized;
 mod scripted;
 mod second_user;
+#[path = "../../../segment/tests/e2e/segment/mod.rs"]
 mod segment;
+#[path = "../../../segment/tests/e2e/segment_fault.rs"]
 mod segment_fault;
 mod stages;
 mod support;
@@ -51,6 +53,7 @@ mod tier;
 mod tier_program;
 #[path = "../../../tiering/tests/e2e/tier_promote.rs"]
 mod tier_promote;
+#[path = "../../../fault/translation/tests/e2e/tlb.rs"]
 mod tlb;
 mod trace;
 #[path = "../../../program/tests/e2e/tries/mod.rs"]
