@@ -34,7 +34,7 @@ pub fn variable(name: &str) -> Option<&'static CStr> {
         }
         let byte = |nth: usize| {
             // SAFETY: rule 3: all bytes before it are those of the name, so none is the 0.
-            unsafe { entry.wrapping_add(nth).read() }.cast_unsigned()
+            unsafe { entry.cast::<u8>().wrapping_add(nth).read() }
         };
         let is_name = name.bytes().enumerate().all(|(nth, wanted)| byte(nth) == wanted);
         if is_name && byte(name.len()) == b'=' {

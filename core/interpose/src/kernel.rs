@@ -8,7 +8,7 @@
 //! 3. What a call promises about memory its caller promises.
 
 use std::{
-    ffi::{CStr, c_int, c_long, c_void},
+    ffi::{CStr, c_char, c_int, c_long, c_void},
     mem,
 };
 
@@ -44,7 +44,7 @@ words! {
     u32, number => number.into();
     i64, number => number;
     usize, number => number.cast_signed() as c_long;
-    *const i8, at => at.expose_provenance().word();
+    *const c_char, at => at.expose_provenance().word();
     *mut u8, at => at.expose_provenance().word();
     *mut c_void, at => at.expose_provenance().word();
 }
@@ -319,7 +319,8 @@ pub fn threads() -> u64 {
     // SAFETY: rules 1 and 2.
     let answer = unsafe { libc::stat(c"/proc/self/task".as_ptr(), &raw mut about) };
     // A folder is in its parent and in itself, too.
-    if answer == 0 { about.st_nlink.saturating_sub(2) } else { 0 }
+    let links: libc::nlink_t = about.st_nlink;
+    if answer == 0 { links.saturating_sub(2) as u64 } else { 0 }
 }
 
 /// A clock, in nanoseconds.

@@ -25,15 +25,6 @@ pub mod workload {
     pub const STAGES: &str = "fault/stages";
     pub const USERFAULTFD: &str = "fault/userfaultfd";
     pub const PATH: &str = "fault/path";
-    pub const REPLAY: &str = "emu/replay";
-    pub const VERIFY: &str = "emu/verify";
-    pub const TRACE: &str = "trace/stats";
-    pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
-    pub const MEMTYPE_LATENCY: &str = "memtype/latency";
-    pub const MEMTYPE_ORDER: &str = "memtype/order";
-    pub const PROGRAM: &str = "explain/program";
-    pub const TRIED: &str = "try/program";
-    pub const UNITS: &str = "try/units";
     pub const CLEAR: &str = "limit/clear";
     pub const COPY: &str = "limit/copy";
     pub const READ: &str = "limit/read";

@@ -1,43 +1,11 @@
 //! The system room: every syscall, all asm, all unsafe that meets the operating system.
 //!
-//! It imports nothing of ours and knows no workload, no case and no record: it hands out safe,
-//! named pieces (an area of memory, a clock, a measured loop, a count, a knob) from which the
-//! benchmarks are built. No `pub unsafe fn` leaves it.
+//! Of ours it imports `interpose` alone, and it knows no workload, no case and no record: it hands
+//! out safe, named pieces (an area of memory, a clock, a measured loop, a count, a knob) from which
+//! the benchmarks are built. No `pub unsafe fn` leaves it.
 
-/// An enum, and the list of all it can be.
-macro_rules! listed {
-    ($(#[$about:meta])* pub enum $name:ident {
-        $($(#[$doc:meta])* $variant:ident $(= $code:path)?,)+
-    }) => {
-        $(#[$about])*
-        pub enum $name { $($(#[$doc])* $variant $(= $code)?,)+ }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: [Self; [$(stringify!($variant)),+].len()] = [$(Self::$variant),+];
-        }
-    };
-    // The same, each with its name.
-    (
-        $(#[$about:meta])* pub enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident $(= $code:path)? => $text:literal,)+
-        }
-    ) => {
-        listed! { $(#[$about])* pub enum $name { $($(#[$doc])* $variant $(= $code)?,)+ } }
-
-        impl $name {
-            /// Its name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// The one of a name.
-            pub fn named(name: &[u8]) -> Option<Self> {
-                Self::ALL.into_iter().find(|one| one.name().as_bytes() == name)
-            }
-        }
-    };
-}
+#[macro_use(listed)]
+extern crate pagelab_interpose;
 
 pub mod arch;
 pub mod counts;

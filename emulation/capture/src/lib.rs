@@ -5,8 +5,8 @@
 //! append the operations to a trace in the raw format, in the order in which they happen. Before
 //! the first instruction the guest's memory goes into an image, so that what the guest never wrote
 //! (code, constants, arguments) is there on replay. `pagelab trace capture` starts QEMU with this;
-//! docs/trace-capture.md says what is captured and what is not. Where a whole machine is emulated
-//! it is another recorder, `machine`, that `fault/path` starts QEMU with.
+//! emulation/docs/trace-capture.md says what is captured and what is not. Where a whole machine is
+//! emulated it is another recorder, `machine`, that `fault/path` starts QEMU with.
 //!
 //! It is no library: its only callers are QEMU's loader and QEMU's translated code.
 //!

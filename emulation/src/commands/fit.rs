@@ -31,7 +31,7 @@ impl Fit {
     pub(super) fn of(name: &str) -> Result<Self, String> {
         let mut published = Measured::default();
         for record in published::published(PUBLISHED)? {
-            let is_ours = record.workload == "trace/stats"
+            let is_ours = record.workload == crate::trace::stats::NAME
                 && record.nature == Nature::Published
                 && record.case.get("trace") == Some(name);
             if let Outcome::Measured(measured) = record.outcome

@@ -70,7 +70,7 @@ fn short_name(
 fn published(plan: &Plan) -> Vec<String> {
     let is_known = |planned: &Planned| {
         let known = ["fib", "exec-block"];
-        planned.workload.name() == "trace/stats"
+        planned.workload.name() == crate::trace::stats::NAME
             && planned.case.get("trace").is_some_and(|trace| known.contains(&trace))
     };
     if plan.cases.iter().any(is_known) { vec!["fast-memory".to_owned()] } else { Vec::new() }

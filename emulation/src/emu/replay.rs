@@ -70,6 +70,9 @@ const REFUSALS: &[Refusal<Asked>] = &[
 /// Bytes of pages that a typical guest has.
 const PAGES_BYTES: u64 = 64 << 20;
 
+/// What it is called.
+pub(crate) const NAME: &str = REPLAY.about.name;
+
 /// See the module's documentation.
 pub const REPLAY: Described<Asked> = Described {
     resolve: |case| mapped_where_longer(Arm::resolve(trace::resolve(case), |_| true)),

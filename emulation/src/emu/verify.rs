@@ -58,6 +58,9 @@ const PAGES_BYTES: u64 = 128 << 20;
 /// Bytes that are replayed at once.
 const PIECE: usize = 1 << 20;
 
+/// What it is called.
+pub(crate) const NAME: &str = VERIFY.about.name;
+
 /// See the module's documentation.
 pub const VERIFY: Described<Asked> = Described {
     resolve: |case| Arm::resolve(trace::resolve(case), |backend| backend.remembers),

@@ -52,6 +52,9 @@ const STACKS: [(&str, Stack); 3] = [
 /// Bytes that the distinct pages of a large trace take.
 const PAGES_BYTES: u64 = 64 << 20;
 
+/// What it is called.
+pub(crate) const NAME: &str = STATS.about.name;
+
 /// See the module's documentation.
 pub const STATS: Described<Asked> = Described {
     resolve: trace::resolve,

@@ -15,7 +15,7 @@ use pagelab_report::{
 };
 
 /// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::VERIFY as WORKLOAD;
+pub(crate) use crate::emu::verify::NAME as WORKLOAD;
 
 /// The verdict on every arm, where there is one.
 pub(crate) fn section(run: &Run) -> Option<Section> {

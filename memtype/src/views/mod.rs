@@ -32,9 +32,12 @@ use pagelab_report::{
 use pagelab_record::vocabulary::arm::TWIN;
 pub(crate) use pagelab_record::vocabulary::{
     arm::OURS as ARM, series::COMPLETION, series::ISSUE, series::OP, series::TEST,
-    workload::MEMTYPE_BANDWIDTH as BANDWIDTH, workload::MEMTYPE_LATENCY as LATENCY,
-    workload::MEMTYPE_ORDER as ORDER,
 };
+
+use crate::workloads::{
+    bandwidth::NAME as BANDWIDTH, latency::NAME as LATENCY, order::NAME as ORDER,
+};
+
 /// Memory types, in the order of memcachetest.
 pub(crate) const TYPES: [&str; 4] = ["wb", "uc", "wc", "wt"];
 /// The tests that have names, in the order of memcachetest's source.

@@ -158,6 +158,9 @@ const REFUSALS: &[Refusal<Asked>] = &[
     ),
 ];
 
+/// What it is called.
+pub(crate) const NAME: &str = BANDWIDTH.about.name;
+
 /// See the module's documentation.
 pub const BANDWIDTH: Described<Asked> = Described {
     resolve: |case| {

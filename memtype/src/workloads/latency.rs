@@ -114,6 +114,9 @@ const REFUSALS: &[Refusal<Asked>] = &[
     ),
 ];
 
+/// What it is called.
+pub(crate) const NAME: &str = LATENCY.about.name;
+
 /// See the module's documentation.
 pub const LATENCY: Described<Asked> = Described {
     resolve: |case| {

@@ -92,6 +92,9 @@ const REFUSALS: &[Refusal<Asked>] = &[
 /// so that a line comes again only after others.
 const BYTES_MIN: u64 = 1 << 20;
 
+/// What it is called.
+pub(crate) const NAME: &str = ORDER.about.name;
+
 /// See the module's documentation.
 pub const ORDER: Described<Asked> = Described {
     resolve: |case| {

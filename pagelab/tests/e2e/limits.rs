@@ -1,7 +1,7 @@
 //! Small limits, a narrow terminal and closed streams: every command answers, and a program that is
 //! watched ends as it does alone.
 
-use pagelab_sys::process::{heat, segment};
+use pagelab_interpose::{heat, segment};
 
 use crate::support::{Ended, Lab, binary, build_library};
 

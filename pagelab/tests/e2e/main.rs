@@ -12,6 +12,7 @@ mod advise;
 mod arms;
 mod bad_input;
 mod belongings;
+#[path = "../../../emulation/tests/e2e/capture/mod.rs"]
 mod capture;
 mod children;
 mod ci;
@@ -55,6 +56,7 @@ mod tier_program;
 mod tier_promote;
 #[path = "../../../fault/translation/tests/e2e/tlb.rs"]
 mod tlb;
+#[path = "../../../emulation/tests/e2e/trace/mod.rs"]
 mod trace;
 #[path = "../../../program/tests/e2e/tries/mod.rs"]
 mod tries;

@@ -3,8 +3,8 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
+use pagelab_interpose::{heat, preload, segment};
 use pagelab_record::{Outcome, vocabulary::tried};
-use pagelab_sys::process::{heat, preload, segment};
 
 use crate::{
     support::{Lab, build_library, measured, skip},

@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt, chown, lchown, symlink},
 };
 
-use pagelab_sys::process::heat::PACKAGE;
+use pagelab_interpose::heat::PACKAGE;
 
 use crate::support::{Lab, build_library, is_root, skip};
 

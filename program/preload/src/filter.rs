@@ -3,8 +3,7 @@
 
 use std::ffi::{c_int, c_ulong};
 
-use pagelab_interpose::filter_calls;
-use pagelab_sys::process::preload::Orders;
+use pagelab_interpose::{filter_calls, preload::Orders};
 
 fn before(_: bool) {
     crate::follow(Orders::default());

@@ -4,7 +4,7 @@
 //!
 //! The one idea: the dynamic loader of glibc finds `mmap`, `shmget`, `ftruncate` and malloc here
 //! first (`LD_PRELOAD`). A call goes to the kernel as it came; then, or before, it is done to it
-//! what the variable [`pagelab_sys::process::preload::ORDERS`] orders for memory of that size, and
+//! what the variable [`pagelab_interpose::preload::ORDERS`] orders for memory of that size, and
 //! counted on a sheet that whoever ordered reads. What the kernel refuses of an order is counted
 //! too, and the program gets what it would have got. Without orders nothing is done.
 //!
@@ -21,7 +21,7 @@
 //! 1. What the program passes goes to the kernel unchanged, and the kernel checks it; whatever a
 //!    call promises about its memory the program promises.
 //! 2. What is done beside a call leaves `errno` as the call left it.
-//! 3. A sheet is [`pagelab_sys::process::preload::SHEET_BYTES`] long, and mapped for good.
+//! 3. A sheet is [`pagelab_interpose::preload::SHEET_BYTES`] long, and mapped for good.
 
 mod filter;
 mod log;
@@ -35,10 +35,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use pagelab_interpose::preload::{Counted, ORDERS, Order, Orders, SHEET, SHEET_BYTES};
 use pagelab_interpose::{CounterPage, Errno, mmap_calls, variable};
-use pagelab_sys::process::preload::{Counted, ORDERS, Order, Orders, SHEET, SHEET_BYTES};
 
-/// The counts, as [`pagelab_sys::process::preload::Counts`] reads them.
+/// The counts, as [`pagelab_interpose::preload::Counts`] reads them.
 static COUNTS: CounterPage<{ Counted::ALL.len() }> = CounterPage::new();
 
 /// From how many bytes on each order holds; before they are read there are none.

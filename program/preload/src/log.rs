@@ -5,8 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
+use pagelab_interpose::preload::log::{ENTRIES, ENTRY_WORDS, Entry, LOG, LOG_BYTES};
 use pagelab_interpose::{CounterPage, kernel};
-use pagelab_sys::process::preload::log::{ENTRIES, ENTRY_WORDS, Entry, LOG, LOG_BYTES};
 
 /// The entries; the first word of the first counts them.
 static WORDS: CounterPage<{ (ENTRIES + 1) * ENTRY_WORDS }> = CounterPage::new();

@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use pagelab_interpose::preload::{Counted, Order, log::Way};
 use pagelab_interpose::{Errno, Map, aside, kernel, place};
-use pagelab_sys::process::preload::{Counted, Order, log::Way};
 
 use crate::{count, count_result, is_ordered, pool_page, units};
 

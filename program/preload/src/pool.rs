@@ -11,8 +11,7 @@ use std::{
     io::Write,
 };
 
-use pagelab_interpose::{Errno, aside, done, kernel, number};
-use pagelab_sys::process::preload::Counted;
+use pagelab_interpose::{Errno, aside, done, kernel, number, preload::Counted};
 
 use crate::{count, count_result, pool_page};
 

@@ -11,8 +11,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use pagelab_interpose::preload::log::{Entry, PATH_BYTES, Site, module};
 use pagelab_interpose::{Next, kernel, next};
-use pagelab_sys::process::preload::log::{Entry, PATH_BYTES, Site, module};
 
 use crate::log;
 

@@ -11,14 +11,14 @@ use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+use pagelab_interpose::preload::{
+    Counted, Order,
+    log::{Entry, UNITS, UNITS_MAX, Way, listed},
+};
 use pagelab_interpose::{
     aside,
     behind::{self, Beside},
     done, kernel, malloc_calls, variable,
-};
-use pagelab_sys::process::preload::{
-    Counted, Order,
-    log::{Entry, UNITS, UNITS_MAX, Way, listed},
 };
 
 use crate::{count, count_result, is_ordered, log, maps::advise, site};

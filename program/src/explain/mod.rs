@@ -35,4 +35,5 @@ pub mod walks;
 pub mod watch;
 
 /// The workload that its records name.
-pub use pagelab_record::vocabulary::workload::PROGRAM as WORKLOAD;
+/// A program that is watched.
+pub const WORKLOAD: &str = "explain/program";

@@ -4,10 +4,8 @@
 
 use std::{collections::HashMap, io};
 
-use pagelab_sys::process::{
-    CounterPage,
-    preload::log::{ENTRIES, ENTRY_WORDS, Entry, LOG, LOG_BYTES, Module, Site},
-};
+use pagelab_interpose::preload::log::{ENTRIES, ENTRY_WORDS, Entry, LOG, LOG_BYTES, Module, Site};
+use pagelab_sys::process::CounterPage;
 
 use crate::explain::symbols::Symbols;
 

@@ -3,7 +3,7 @@
 //! The one idea: what can be chosen is a *unit*, and a unit is what an author can advise and what
 //! is found again in the next run. An address is neither, nor is the how-manieth mapping, which
 //! threads change; the callers of `mmap` and malloc are, by file and address in it, with the
-//! size as a power of two ([`pagelab_sys::process::preload::log`]). So units are: each such place
+//! size as a power of two ([`pagelab_interpose::preload::log`]). So units are: each such place
 //! that asked for 2 MiB and more, and malloc's heap, of which nobody can have a part: its tunable
 //! takes all of it or nothing. The stack, files and shared memory are none; there are rungs for
 //! code and for shared memory.
@@ -23,4 +23,5 @@ pub mod played;
 pub mod record;
 
 /// The workload that its record names.
-pub use pagelab_record::vocabulary::workload::UNITS as WORKLOAD;
+/// The mappings of a program, each with a saving of its own.
+pub const WORKLOAD: &str = "try/units";

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pagelab_sys::process::preload::log::{Entry, Site, Way};
+use pagelab_interpose::preload::log::{Entry, Site, Way};
 
 use super::logged::Logged;
 use crate::explain::{

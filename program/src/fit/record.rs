@@ -6,16 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use pagelab_interpose::preload::log::Way;
 use pagelab_record::{
     Case, Measured, Outcome, Record, Table,
     stats::Samples,
     units::whole,
-    vocabulary::{
-        arm, series, tried,
-        workload::{LATENCY, UNITS},
-    },
+    vocabulary::{arm, series, tried, workload::LATENCY},
 };
-use pagelab_sys::process::preload::log::Way;
 
 use super::{
     choice::{Promise, SHARE, choose},
@@ -44,7 +41,7 @@ pub fn units(run: &str, case: Case, logged: &Logged, (firsts, unknown): (&[First
     ];
     let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
     let measured = Measured { tables, counters, ..Measured::default() };
-    made::record(run, UNITS, case, Outcome::Measured(measured))
+    made::record(run, super::WORKLOAD, case, Outcome::Measured(measured))
 }
 
 fn table(nth: usize, name: &str, unit: &Unit) -> Table {

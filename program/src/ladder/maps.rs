@@ -8,10 +8,8 @@ use std::{
     ops::Range,
 };
 
-use pagelab_sys::{
-    machine::proc::{self, Holding, Mapping},
-    process::preload::PACKAGE,
-};
+use pagelab_interpose::preload::PACKAGE;
+use pagelab_sys::machine::proc::{self, Holding, Mapping};
 
 /// What a mapping without a name is called.
 const ANONYMOUS: &str = "anonymous";

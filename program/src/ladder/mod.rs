@@ -30,4 +30,5 @@ pub mod tally;
 mod warmth;
 
 /// The workload that its records name.
-pub use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
+/// A program that is run as set up.
+pub const WORKLOAD: &str = "try/program";

@@ -7,6 +7,7 @@
 use std::{ffi::OsString, os::unix::process::CommandExt, process::Command};
 
 use pagelab_cli::program::Program;
+use pagelab_interpose::preload::{Counts, SHEET, SHEET_BYTES};
 use pagelab_sys::{
     counts::Counters,
     knobs::MemoryGroup,
@@ -14,7 +15,6 @@ use pagelab_sys::{
     process::{
         CounterPage,
         launch::{Before, Ended, Waiting},
-        preload::{Counts, SHEET, SHEET_BYTES},
         tree,
     },
     time::monotonic_raw_ns,

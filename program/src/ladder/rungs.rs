@@ -18,6 +18,7 @@ mod segment;
 
 use std::path::PathBuf;
 
+use pagelab_interpose::preload::PACKAGE;
 use pagelab_record::{
     asked::{Lack, Own, Reach, Rung},
     vocabulary::{
@@ -31,7 +32,6 @@ use pagelab_sys::{
         Tree, rights,
         thp::{HugePages, Policy},
     },
-    process::preload::PACKAGE,
 };
 
 use self::advice::lines;

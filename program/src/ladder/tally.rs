@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use pagelab_interpose::preload::Counted;
 use pagelab_record::{
     Case, Claim, Clock, Data, Measured, Outcome, Record, Series, Signed, Table, Unit,
     asked::Rung,
@@ -13,7 +14,7 @@ use pagelab_record::{
     verdict::Better,
     vocabulary::{Check, tried},
 };
-use pagelab_sys::{machine::proc::Holding, process::preload::Counted};
+use pagelab_sys::machine::proc::Holding;
 
 use super::{
     load::Score,

@@ -1,13 +1,11 @@
 //! A program that was tried: what is named, what did not take, and when nothing is to be done.
 
+use pagelab_program::{fit, ladder};
 use pagelab_record::{
     Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
     advice::Setting,
     asked::{Around, Reach, Rung, Try},
-    vocabulary::{
-        knob, tried,
-        workload::{TRIED, UNITS},
-    },
+    vocabulary::{knob, tried},
 };
 use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
@@ -90,7 +88,7 @@ fn record(came: &Came) -> Record {
         schema: pagelab_record::schema::SCHEMA.into(),
         run: "run".into(),
         boot: "one".into(),
-        workload: TRIED.into(),
+        workload: ladder::WORKLOAD.into(),
         nature: Nature::Measured,
         case: Case::default().with("program", "sort -n big").with("rung", came.name),
         ab: None,
@@ -475,7 +473,7 @@ fn units() -> Record {
     ];
     let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
     let mut record = record(&came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0));
-    record.workload = UNITS.into();
+    record.workload = fit::WORKLOAD.into();
     record.case = Case::default().with("program", "sort -n big");
     record.outcome = Outcome::Measured(Measured { tables, counters, ..Measured::default() });
     record

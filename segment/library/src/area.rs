@@ -18,8 +18,8 @@ use std::{
 use pagelab_interpose::{
     Errno, Map,
     kernel::{self, OWN, USABLE},
+    segment::{Backing, Leaf, Wish},
 };
-use pagelab_sys::process::segment::{Backing, Leaf, Wish};
 
 use crate::{
     filtered,

@@ -13,8 +13,8 @@
 
 use std::ops::Range;
 
+use pagelab_interpose::segment::{Backed, Backing, Wish};
 use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::{Backed, Backing, Wish};
 
 use crate::{
     area::{self, Area, Grows, Lay},

@@ -13,10 +13,10 @@ use std::{
     sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, Run, aside, kernel, next, thread};
-use pagelab_sys::process::segment::{
+use pagelab_interpose::segment::{
     AHEAD_OF, AHEAD_SHARE, Backing, CODE_TOO_SMALL, Counted, Leaf, NAME_BYTES, Wish, Zero,
 };
+use pagelab_interpose::{Errno, Run, aside, kernel, next, thread};
 
 use crate::{
     area::{self, Area, PAGE},

@@ -11,8 +11,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use pagelab_interpose::segment::{Backing, Reason, Wish, Zero};
 use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::{Backing, Reason, Wish, Zero};
 
 use crate::{
     area::{self, Area, Grows, PAGE},

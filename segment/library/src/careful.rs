@@ -21,8 +21,7 @@ use std::{
 };
 
 use libmimalloc_sys as mi;
-use pagelab_interpose::{aside, kernel};
-use pagelab_sys::process::segment::Backed;
+use pagelab_interpose::{aside, kernel, segment::Backed};
 
 use crate::{count, heap};
 

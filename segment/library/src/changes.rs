@@ -11,8 +11,8 @@ use std::{
     ptr,
 };
 
+use pagelab_interpose::segment::{Counted, Reason};
 use pagelab_interpose::{Errno, Map, kernel};
-use pagelab_sys::process::segment::{Counted, Reason};
 
 use crate::{
     area::{Area, PAGE},

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pagelab_interpose::{CounterPage, Errno};
-use pagelab_sys::process::segment::{
+use pagelab_interpose::segment::{
     ALL_WORDS, Counted, Counter, NAME_BYTES, Reason, SHEET, SHEET_BYTES, WORDS, count_name,
 };
+use pagelab_interpose::{CounterPage, Errno};
 
 use crate::own::OWN;
 

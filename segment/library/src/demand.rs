@@ -19,8 +19,8 @@ use std::{
 use pagelab_interpose::{
     Errno, Map,
     kernel::{self, USABLE},
+    segment::{Counted, Reason},
 };
-use pagelab_sys::process::segment::{Counted, Reason};
 
 use crate::{
     area::{self, PAGE, PMD},

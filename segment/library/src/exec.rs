@@ -13,8 +13,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use pagelab_interpose::segment::{Counted, SHEET};
 use pagelab_interpose::{Next, aside, set_errno};
-use pagelab_sys::process::segment::{Counted, SHEET};
 
 use crate::{count, told};
 

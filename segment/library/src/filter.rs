@@ -12,8 +12,7 @@ use std::{
     mem, ptr,
 };
 
-use pagelab_interpose::{aside, filter_calls};
-use pagelab_sys::process::segment::Counted;
+use pagelab_interpose::{aside, filter_calls, segment::Counted};
 
 use crate::{count, filtered, helper, kept, told};
 

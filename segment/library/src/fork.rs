@@ -26,8 +26,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, Next, aside, kernel, next};
-use pagelab_sys::process::segment::Backed;
+use pagelab_interpose::{Errno, Next, aside, kernel, next, segment::Backed};
 
 use crate::{
     area::Area,

@@ -1,7 +1,6 @@
 //! What is behind an address of a segment.
 
-use pagelab_interpose::kernel;
-use pagelab_sys::process::segment::Leaf;
+use pagelab_interpose::{kernel, segment::Leaf};
 
 /// A base page.
 pub(crate) const PAGE: usize = 4096;

@@ -13,8 +13,7 @@ use std::{
 };
 
 use libmimalloc_sys as mi;
-use pagelab_interpose::{Errno, aside};
-use pagelab_sys::process::segment::Wish;
+use pagelab_interpose::{Errno, aside, segment::Wish};
 
 use crate::{
     area::{Area, Grows},

@@ -14,8 +14,8 @@ use std::{
 use pagelab_interpose::{
     self as interpose, checked, done,
     kernel::{self, process},
+    segment::Counted,
 };
-use pagelab_sys::process::segment::Counted;
 
 use crate::{count, own::OWN};
 

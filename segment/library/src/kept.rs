@@ -17,8 +17,7 @@ use std::{
     sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::Counted;
+use pagelab_interpose::{Errno, kernel, segment::Counted};
 
 use crate::{
     area::{self, Grows, PAGE, PMD},

@@ -20,8 +20,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::Leaf;
+use pagelab_interpose::{Errno, kernel, segment::Leaf};
 
 use crate::{
     area::{self, PAGE, PMD},

@@ -14,8 +14,8 @@ use std::{
 };
 
 use libmimalloc_sys as mi;
+use pagelab_interpose::segment::{Reason, Variable};
 use pagelab_interpose::{Errno, Saved, aside, next, set_errno};
-use pagelab_sys::process::segment::{Reason, Variable};
 
 use crate::{
     area::PAGE,

@@ -13,8 +13,8 @@ use std::{ffi::c_void, ops::Range};
 use pagelab_interpose::{
     Errno, Map,
     kernel::{self, USABLE},
+    segment::{Backed, Reason, Variable},
 };
-use pagelab_sys::process::segment::{Backed, Reason, Variable};
 
 use crate::{
     area::PAGE,

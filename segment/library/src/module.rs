@@ -6,6 +6,8 @@
 //! as contents belong to frames. A program may close every file that it finds: what needs the file
 //! is done by hand then.
 
+mod ioctl;
+
 use std::{
     ffi::c_int,
     ops::Range,
@@ -16,12 +18,10 @@ use std::{
 use pagelab_interpose::{
     Errno, Map,
     kernel::{self, USABLE},
-};
-use pagelab_sys::{
-    memtype::segment::{self, Mapped, Wanted},
-    process::segment::{Backed, Wish, Zero},
+    segment::{Backed, Wish, Zero},
 };
 
+use self::ioctl::{Mapped, Wanted};
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
     count,
@@ -44,7 +44,7 @@ pub(crate) fn lay(
         leaf: wish.leaf.bytes(),
         zero_at_fault: wish.zero != Zero::Ahead,
     };
-    let claimed = segment::claim(&wanted);
+    let claimed = ioctl::claim(&wanted);
     let Ok((file, leaf)) = claimed else {
         count::add(Backed::Short, range.len());
         return Ok(range.clone());
@@ -75,7 +75,7 @@ fn map(file: c_int, first: usize, range: &Range<usize>) -> Result<(), Errno> {
 
 /// What is mapped at an address; an error where the file is not ours any more.
 pub(crate) fn mapped(area: &Area, at: usize) -> Result<Option<Mapped>, Errno> {
-    area.file().map_or(Err(libc::EBADF), |file| segment::mapped(file, at))
+    area.file().map_or(Err(libc::EBADF), |file| ioctl::mapped(file, at))
 }
 
 /// The file, where it is still ours.
@@ -99,7 +99,7 @@ pub(crate) fn forget(area: &Area, part: &Range<usize>) {
     // A leaf of which a part is forgotten is mapped no more, though it holds the rest.
     area.mark(&around(area, part));
     let (start, length) = ((part.start - area.range().start) as u64, part.len() as u64);
-    let is_done = file(area).is_some_and(|file| segment::forget(file, start, length).is_ok());
+    let is_done = file(area).is_some_and(|file| ioctl::forget(file, start, length).is_ok());
     // The program's own mappings over it, where there are any; the module's refuse that.
     // SAFETY: whoever gave it back needs nothing of it.
     let is_own = unsafe { kernel::advise(part.start, part.len(), libc::MADV_DONTNEED) }.is_err();

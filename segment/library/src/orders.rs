@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use pagelab_interpose::segment::{Counted, Leaf, Variable, Wish, Zero};
 use pagelab_interpose::{kernel, variable};
-use pagelab_sys::process::segment::{Counted, Leaf, Variable, Wish, Zero};
 
 use crate::count;
 

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
-use pagelab_sys::process::segment::WORDS;
+use pagelab_interpose::segment::WORDS;
 
 /// Nothing of it lies on another page, as it is no longer than its alignment.
 #[repr(align(1024))]

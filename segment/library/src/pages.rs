@@ -11,8 +11,8 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
+use pagelab_interpose::segment::{Backing, Leaf, Reason, Wish, Zero};
 use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::{Backing, Leaf, Reason, Wish, Zero};
 
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},

@@ -12,8 +12,8 @@ use std::{ffi::c_int, ops::Range, ptr};
 use pagelab_interpose::{
     Errno, Map,
     kernel::{self, OWN, USABLE},
+    segment::{Backed, Leaf, Wish},
 };
-use pagelab_sys::process::segment::{Backed, Leaf, Wish};
 
 use crate::{
     area::{Area, Grows, PMD, PUD},

@@ -5,8 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pagelab_interpose::{Errno, kernel};
-use pagelab_sys::process::segment::Backed;
+use pagelab_interpose::{Errno, kernel, segment::Backed};
 
 use crate::count;
 

@@ -9,10 +9,8 @@
 use std::{ffi::CStr, ops::Range, sync::atomic::Ordering};
 
 use pagelab_interpose::kernel;
-use pagelab_sys::{
-    machine::proc::{Mapping, sizes},
-    process::segment::Counted,
-};
+use pagelab_interpose::proc_maps::{Mapping, sizes};
+use pagelab_interpose::segment::Counted;
 
 use crate::{begin, breaks, count, filtered, heap, helper, kept, own::OWN, pages, witness};
 

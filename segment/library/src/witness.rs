@@ -8,10 +8,8 @@
 use std::ops::Range;
 
 use pagelab_interpose::kernel;
-use pagelab_sys::{
-    memory::{NOWHERE, Question, regions},
-    process::segment::{Backed, Leaf},
-};
+use pagelab_interpose::scan::{NOWHERE, Question, regions};
+use pagelab_interpose::segment::{Backed, Leaf};
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},

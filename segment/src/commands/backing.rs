@@ -9,13 +9,13 @@ use std::time::Duration;
 use pagelab_bench::needs::Pool;
 use pagelab_bench::{Need, Needed, Remedy};
 use pagelab_cli::{exit::Failure, settings};
+use pagelab_interpose::segment::{AHEAD_OF, AHEAD_SHARE, Backing, Leaf, Wish, Zero};
 use pagelab_memtype::workloads::needs::Module;
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     knobs::KnobGuard,
     machine::{Topology, rights, thp::HugePages},
     memtype::Device,
-    process::segment::{AHEAD_OF, AHEAD_SHARE, Backing, Leaf, Wish, Zero},
 };
 
 /// A back end.

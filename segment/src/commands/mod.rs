@@ -28,6 +28,9 @@ use pagelab_cli::{
     exit::{Exit, Failure},
     output, preload,
 };
+use pagelab_interpose::segment::{
+    self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero,
+};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     machine,
@@ -35,7 +38,6 @@ use pagelab_sys::{
         CounterPage,
         launch::{Ended, Running},
         relay,
-        segment::{self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
     },
 };
 

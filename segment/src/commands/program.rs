@@ -7,7 +7,7 @@ use pagelab_cli::{
     exit::Failure,
     program::{Loader, Program},
 };
-use pagelab_sys::process::segment;
+use pagelab_interpose::segment;
 
 /// A size as the publication writes it.
 pub(super) fn size(text: &str) -> Result<u64, String> {

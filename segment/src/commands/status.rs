@@ -12,14 +12,11 @@ use pagelab_cli::{
     exit::{Exit, Failure},
     output,
 };
+use pagelab_interpose::segment::{Counts, Variable, Wish};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     machine::proc::Holding,
-    process::{
-        CounterPage,
-        segment::{Counts, Variable, Wish},
-        tree,
-    },
+    process::{CounterPage, tree},
 };
 
 use super::{SHEET_NAME, told::Told, zeroing::Prices};

@@ -4,12 +4,10 @@ mod backed;
 
 use std::collections::BTreeMap;
 
+use pagelab_interpose::segment::{Backing, CODE_TOO_SMALL, Counted, Counts, Leaf, Reason, Wish};
 use pagelab_record::units::display_bytes;
 use pagelab_report::visible;
-use pagelab_sys::{
-    process::segment::{Backing, CODE_TOO_SMALL, Counted, Counts, Leaf, Reason, Wish},
-    time::Usage,
-};
+use pagelab_sys::time::Usage;
 use serde_json::{Map, Value, json};
 
 use super::zeroing::{self, Prices};
@@ -246,7 +244,7 @@ impl Told<'_> {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use pagelab_sys::process::segment::{ALL_WORDS, NAME_BYTES, WORDS, count_name};
+    use pagelab_interpose::segment::{ALL_WORDS, NAME_BYTES, WORDS, count_name};
 
     use super::*;
 

@@ -4,12 +4,12 @@
 //! at a fault nobody tells: it is at least what was there when it was told, and about as dear as
 //! the same faults are here at that moment, which is called an estimate.
 
+use pagelab_interpose::segment::{Counted, Counts, Leaf, Wish};
 use pagelab_record::units::{display_bytes, display_ns};
 use pagelab_sys::{
     Area,
     loops::Stride,
     memory::{Advice, Backing, Layout},
-    process::segment::{Counted, Counts, Leaf, Wish},
     time::monotonic_raw_ns,
 };
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Prices {
     pub(super) fn here(wish: &Wish, counts: &Counts) -> Self {
         let (all, large) = at_faults(counts);
         // Of a pool and of the module faults are others.
-        let is_ordinary = wish.backing == pagelab_sys::process::segment::Backing::Thp;
+        let is_ordinary = wish.backing == pagelab_interpose::segment::Backing::Thp;
         let of = |is_asked: bool, advice, bytes: usize, touches: usize| {
             let took = (is_asked && is_ordinary).then(|| touched(advice, bytes))??;
             Some(took / touches as u64)

@@ -18,7 +18,7 @@
 //! 1. What the program passes goes on unchanged, and the kernel checks it; whatever a call promises
 //!    about its memory the program promises.
 //! 2. What is done beside a call leaves `errno` as the call left it.
-//! 3. A yard has [`pagelab_sys::process::heat::HEAT_BYTES`], and is mapped for good.
+//! 3. A yard has [`pagelab_interpose::heat::HEAT_BYTES`], and is mapped for good.
 
 mod buffers;
 mod descriptors;

@@ -12,8 +12,8 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering},
 };
 
+use pagelab_interpose::heat::{Kind, Of};
 use pagelab_interpose::{self as interpose, Map, kernel};
-use pagelab_sys::process::heat::{Kind, Of};
 
 use crate::{places, signals, yard};
 
@@ -219,9 +219,9 @@ fn is_looked_at(number: usize, start: usize, from: usize, to: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{mem, path::Path};
+    use std::{fs, mem, path::Path};
 
-    use pagelab_sys::machine::proc;
+    use pagelab_interpose::proc_maps::{Mapping, mappings};
 
     use super::*;
     use crate::tests::is_readable;
@@ -237,9 +237,9 @@ mod tests {
         let ends = [0, PAGE, length - 2 * PAGE, length - PAGE];
         assert_eq!(ends.map(is_open), [false, true, true, false]);
         if Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
-            let smaps = proc::text("self", "smaps").unwrap();
-            let own = |one: &proc::Mapping<'_>| one.range.start == (at.addr() + PAGE) as u64;
-            assert!(proc::mappings(&smaps).find(own).unwrap().has("VmFlags", "nh"));
+            let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+            let own = |one: &Mapping<'_>| one.range.start == (at.addr() + PAGE) as u64;
+            assert!(mappings(&smaps).find(own).unwrap().has("VmFlags", "nh"));
         }
         kernel::forgotten(at.addr(), length);
         // SAFETY: they were filled above.

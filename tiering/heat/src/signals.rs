@@ -12,8 +12,7 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_interpose::{Next, aside, next};
-use pagelab_sys::process::heat::Kind;
+use pagelab_interpose::{Next, aside, heat::Kind, next};
 
 use crate::{places, yard};
 

@@ -12,12 +12,12 @@ use std::{
 
 use pagelab_interpose::{
     CounterPage, aside,
+    heat::{
+        ENTRY_WORDS, HEAT, HEAT_BYTES, Head, Kind, Of, RING, RING_AT, ROW_WORDS, ROWS, ROWS_AT,
+        SPARE, WORDS, entry,
+    },
     kernel::{self, process},
     userfaultfd as faults,
-};
-use pagelab_sys::process::heat::{
-    ENTRY_WORDS, HEAT, HEAT_BYTES, Head, Kind, Of, RING, RING_AT, ROW_WORDS, ROWS, ROWS_AT, SPARE,
-    WORDS, entry,
 };
 
 static YARD: CounterPage<WORDS> = CounterPage::new();

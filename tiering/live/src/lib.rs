@@ -19,6 +19,7 @@ pub mod source;
 mod space;
 pub mod status;
 pub mod target;
+pub mod yard;
 
 pub use engine::{Engine, Options, Pass};
 pub use large::Large;

@@ -7,7 +7,8 @@ use std::{
     fs,
 };
 
-use pagelab_sys::{process::heat::PACKAGE, uffd::Ability};
+use pagelab_interpose::heat::PACKAGE;
+use pagelab_sys::uffd::Ability;
 use serde_json::Value;
 
 use crate::{

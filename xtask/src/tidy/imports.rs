@@ -10,22 +10,23 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("initrd", &[]),
     ("trace", &[]),
     ("interpose", &[]),
-    ("sys", &[]),
+    ("sys", &["interpose"]),
     ("emu", &["trace"]),
     ("tier", &["trace"]),
-    ("live", &["tier", "sys"]),
+    ("live", &["tier", "interpose", "sys"]),
     ("bench", &["record", "sys"]),
     ("report", &["record"]),
     ("cli", &["record", "sys", "bench", "report"]),
     ("emulation", &["record", "trace", "sys", "emu", "bench", "report", "cli"]),
     ("memtype", &["record", "sys", "bench", "report", "cli"]),
     ("mappings", &["record", "sys", "bench"]),
-    ("segments", &["record", "sys", "bench", "mappings", "report", "cli", "memtype"]),
+    ("segments", &["interpose", "record", "sys", "bench", "mappings", "report", "cli", "memtype"]),
     ("translation", &["record", "sys", "bench", "mappings", "segments", "report", "cli"]),
     ("workloads", &["record", "initrd", "trace", "sys", "bench", "mappings"]),
     (
         "program",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -41,6 +42,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     (
         "tiering",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -57,6 +59,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     (
         "pagelab",
         &[
+            "interpose",
             "record",
             "trace",
             "sys",
@@ -74,9 +77,9 @@ const HOUSE: &[(&str, &[&str])] = &[
             "tiering",
         ],
     ),
-    ("heat", &["interpose", "sys"]),
-    ("preload", &["interpose", "sys"]),
-    ("segment", &["interpose", "sys"]),
+    ("heat", &["interpose"]),
+    ("preload", &["interpose"]),
+    ("segment", &["interpose"]),
     ("capture", &["trace", "sys"]),
     (
         "fuzz",

@@ -107,6 +107,16 @@ impl Recording {
         }
     }
 
+    /// Whether the kernel panicked, as it comes from its makers: without a module of ours.
+    pub(super) fn has_panicked_alone(&self) -> bool {
+        let of_the_kernel = ["BUG: ", "Oops: "].map(|beginning| {
+            self.console.lines().any(|line| is_complaint(line) && line.contains(beginning))
+        });
+        self.console.contains(PANIC)
+            && self.console.contains("Not tainted")
+            && of_the_kernel.contains(&true)
+    }
+
     /// The end of the console, for a person who has no more of it than this.
     pub(super) fn last_words(&self) -> String {
         let lines: Vec<_> = self.console.lines().collect();
@@ -283,6 +293,19 @@ mod tests {
         assert_eq!(judged.failures.len(), 3, "{:?}", judged.failures);
         assert!(judged.failures[2].contains("sysrq triggered crash"));
         assert!(judged.findings[1].outcome.is_fail());
+    }
+
+    #[test]
+    fn a_kernel_that_stumbles_is_told_from_a_panic_for_a_reason() {
+        let stumbles = "[    8.1] Oops: invalid opcode: 0000 [#1] PREEMPT SMP NOPTI\n\
+            [    8.1] CPU: 0 UID: 0 PID: 71 Comm: guest Not tainted 6.12.117 #1\n\
+            [    8.2] Kernel panic - not syncing: Fatal exception\n";
+        assert!(recording(0, "", stumbles).has_panicked_alone());
+        let ours = stumbles.replace("Not tainted", "Tainted: G           O      ");
+        let asked = stumbles.replace("Oops: invalid opcode", "sysrq: Trigger a crash");
+        for other in [&ours, &asked, "[    8.1] Oops: invalid opcode: Not tainted\n"] {
+            assert!(!recording(0, "", other).has_panicked_alone());
+        }
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 mod groups;
 mod holding;
-mod maps;
 mod numa_maps;
 mod swaps;
 mod zones;
@@ -21,8 +20,8 @@ use std::{
 
 pub use groups::{Group, Mount, group, groups, mounts};
 pub use holding::Holding;
-pub use maps::{Mapping, mappings};
 pub use numa_maps::{Placement, placements};
+pub use pagelab_interpose::proc_maps::{Mapping, field, mappings, sizes};
 pub use swaps::{InUse, in_use};
 pub use zones::{Zone, zones};
 
@@ -65,26 +64,6 @@ pub fn with_environment(entries: &[String]) -> Vec<u32> {
 fn numbers(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
     let listed = fs::read_dir(folder)?.flatten();
     Ok(listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
-}
-
-/// The value of the first line of exactly this name, in a text of `name: value` or `name value`
-/// lines.
-pub fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    text.lines().find_map(|line| {
-        let rest = line.trim_start().strip_prefix(name)?;
-        match rest.trim_start().strip_prefix(':') {
-            Some(value) => Some(value.trim()),
-            None => rest.starts_with(char::is_whitespace).then(|| rest.trim()),
-        }
-    })
-}
-
-/// The fields of a text that are in kB, such as `status` and `smaps` have, in bytes.
-pub fn sizes(text: &str) -> impl Iterator<Item = (&str, u64)> {
-    text.split('\n').filter_map(|line| {
-        let (name, value) = line.strip_suffix(" kB")?.split_once(':')?;
-        Some((name, value.trim_start().parse::<u64>().ok()?.checked_mul(1024)?))
-    })
 }
 
 /// The counts of a text of `name count` lines, such as `/proc/vmstat`.
@@ -145,18 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_matched_whole() {
-        let text = "MemTotalX: 7 kB\nMemTotal:   42 kB\npgfault 9\nmm->scan  :   3\nempty:\n";
-        assert_eq!(field(text, "MemTotal"), Some("42 kB"));
-        assert_eq!(field(text, "pgfault"), Some("9"));
-        assert_eq!(field(text, "mm->scan"), Some("3"));
-        assert_eq!((field(text, "Mem"), field(text, "empty")), (None, Some("")));
-    }
-
-    #[test]
-    fn sizes_and_counts_are_numbers_with_a_name() {
-        let text = "Name:\tRss: 4 kB\nRss:   4 kB\nhuge: 18446744073709551615 kB\nThreads: 2\n";
-        assert_eq!(sizes(text).collect::<Vec<_>>(), [("Rss", 4096)]);
+    fn counts_are_numbers_with_a_name() {
         let text = "pgfault 9\nnr_dirty\nbad x\nlast 1";
         assert_eq!(counts(text).collect::<Vec<_>>(), [("pgfault", 9), ("last", 1)]);
     }

@@ -21,7 +21,6 @@ pub(crate) mod pagemap;
 mod peek;
 mod populate;
 mod residency;
-mod scan;
 mod states;
 mod written;
 
@@ -36,6 +35,5 @@ pub use leaves::{LEAF_SIZES, count_leaves, leaves};
 pub use moving::{UNANSWERED, move_pages, places};
 pub use peek::peek;
 pub use residency::{Residency, Scanner, Swapped, in_core, nodes_of};
-pub use scan::{NOWHERE, Question, regions};
 pub use states::{Page, State, States};
 pub use written::{Stretch, Walk, clear_written, notes_stores};

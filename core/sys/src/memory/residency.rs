@@ -5,13 +5,13 @@
 //! presence and `smaps` the huge part. Both count base pages.
 
 use linux_raw_sys::general as uapi;
+use pagelab_interpose::scan::{NOWHERE, Question, regions};
 
 use crate::{
     Area, Called, SysError,
     memory::{
         account::sum_in_smaps,
         pagemap::{FILE, PRESENT, Pagemap, SWAPPED},
-        scan::{NOWHERE, Question, regions},
     },
 };
 

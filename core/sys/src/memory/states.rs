@@ -7,9 +7,9 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use linux_raw_sys::general as uapi;
+use pagelab_interpose::scan::{NOWHERE, Question, regions};
 
 use super::pagemap::Pagemap;
-use super::scan::{NOWHERE, Question, regions};
 
 const PAGE: u64 = 4096;
 /// Pages that are looked at together lie no farther apart than so many bytes.

@@ -20,11 +20,9 @@ use std::{
 };
 
 use linux_raw_sys::general as uapi;
+use pagelab_interpose::scan::{NOWHERE, Question, regions};
 
-use crate::memory::{
-    pagemap::{FRAME, PRESENT, Pagemap},
-    scan::{NOWHERE, Question, regions},
-};
+use crate::memory::pagemap::{FRAME, PRESENT, Pagemap};
 
 const PAGE: u64 = 4096;
 const PAGE_BYTES: usize = 4096;

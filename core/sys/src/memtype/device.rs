@@ -11,13 +11,11 @@ use std::{
     io,
 };
 
+pub use pagelab_interpose::uapi::NODE;
+use pagelab_interpose::uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery};
 use rustix::ioctl::{Opcode, Updater, ioctl};
 
-pub use super::uapi::NODE;
-use super::{
-    Frames, MemoryType, ModuleState,
-    uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery},
-};
+use super::{Frames, MemoryType, ModuleState};
 use crate::{Called, SysError};
 
 /// The module, opened; nothing is allocated yet.

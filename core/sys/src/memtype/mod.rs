@@ -16,18 +16,17 @@ pub mod litmus;
 mod loops;
 mod owned;
 mod plot;
-pub mod segment;
 mod share;
 mod spec;
 mod stamps;
 pub mod state;
-mod uapi;
 pub mod values;
 
 pub use capable::{Loads, Stores, Width};
 pub use device::{Device, DeviceError, Info, Leaf, LegacyNode, Refusal, Request};
 pub use loops::{read_rounds, store_rounds};
 pub use owned::Segment;
+use pagelab_interpose::uapi;
 pub use plot::Plot;
 pub use spec::{
     Engine, FENCE_WORD, Fence, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec,

@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use super::uapi::{self, NODE};
+use pagelab_interpose::uapi::{self, NODE};
+
 use crate::machine::Tree;
 
 /// What is known of the module.

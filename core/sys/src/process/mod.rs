@@ -6,14 +6,11 @@ pub mod child;
 pub mod closed;
 mod counter_page;
 pub mod crew;
-pub mod heat;
 pub mod launch;
 pub mod minder;
-pub mod preload;
 mod pulse;
 pub mod relay;
 pub(crate) mod sched;
-pub mod segment;
 pub mod stack;
 pub mod tree;
 

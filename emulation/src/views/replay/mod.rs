@@ -24,7 +24,9 @@ use pagelab_report::{
     tally, titles,
 };
 
-pub(crate) use pagelab_record::vocabulary::{arm::NOOP, workload::REPLAY as WORKLOAD};
+pub(crate) use pagelab_record::vocabulary::arm::NOOP;
+
+pub(crate) use crate::emu::replay::NAME as WORKLOAD;
 /// The series of a whole replay.
 pub(crate) const REPLAY: &str = series::REPLAY;
 /// fast-mem's best configuration, by its two names.

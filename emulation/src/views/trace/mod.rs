@@ -12,7 +12,6 @@ mod section;
 use pagelab_record::{
     Case, Measured,
     units::{self, whole},
-    vocabulary::workload::REPLAY,
 };
 
 pub(crate) use self::section::section;
@@ -23,7 +22,7 @@ use pagelab_report::{
 };
 
 /// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::TRACE as WORKLOAD;
+pub(crate) use crate::trace::stats::NAME as WORKLOAD;
 /// What belongs to the whole trace.
 pub(crate) const WHOLE: &str = "trace";
 /// Published shares are kept in parts of this.
@@ -203,11 +202,10 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let known = |entry: &&Entry| of(entry, "transition_share").is_some();
     // A trace that stays on its page has little to tell.
     let tells = |entry: &&Entry| of(entry, "transition_share").map_or(0.0, |share| share.value);
-    let entry = entries
-        .iter()
-        .filter(known)
-        .max_by(|a, b| tells(a).total_cmp(&tells(b)))
-        .filter(|_| entries.iter().all(|entry| entry.record.workload != REPLAY))?;
+    let entry =
+        entries.iter().filter(known).max_by(|a, b| tells(a).total_cmp(&tells(b))).filter(|_| {
+            entries.iter().all(|entry| entry.record.workload != crate::emu::replay::NAME)
+        })?;
     let pages = of(entry, "pages").map(|pages| format!("{} pages", group_thousands(pages.value)));
     let absent = of(entry, "absent_share").map(|share| format!("{} absent reads", percent(share)));
     let detail: Vec<String> = pages.into_iter().chain(absent).collect();

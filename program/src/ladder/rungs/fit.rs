@@ -6,14 +6,12 @@
 //! before every call of malloc, which an author who writes the same advice does not pay for: so
 //! there is a rung on which it advises nothing.
 
+use pagelab_interpose::preload::{ORDERS, Order, Orders, log};
 use pagelab_record::{
     asked::{Reach, Rung},
     vocabulary::tried,
 };
-use pagelab_sys::{
-    machine::thp::Policy,
-    process::preload::{ORDERS, Order, Orders, log},
-};
+use pagelab_sys::machine::thp::Policy;
 
 use super::{
     ANONYMOUS, Ground, Offer, Start, lack, malloc, plain, policy,

@@ -6,14 +6,12 @@
 
 use std::path::Path;
 
+use pagelab_interpose::preload::{ORDERS, Order, Orders};
 use pagelab_record::{
     asked::{Lack, Reach, Rung},
     units::display_bytes,
 };
-use pagelab_sys::{
-    machine::thp::Policy,
-    process::preload::{ORDERS, Order, Orders},
-};
+use pagelab_sys::machine::thp::Policy;
 
 use super::{
     ANONYMOUS, Ground, Offer, Only, POOL, Proof, Start, admitting, lack, lines,

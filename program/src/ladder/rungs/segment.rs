@@ -5,11 +5,9 @@
 
 use std::path::Path;
 
+use pagelab_interpose::segment::{Leaf, PACKAGE, Wish};
 use pagelab_record::asked::Reach;
-use pagelab_sys::{
-    machine,
-    process::segment::{Leaf, PACKAGE, Wish},
-};
+use pagelab_sys::machine;
 
 use super::{
     ANONYMOUS, Ground, Offer, Start, admitting, lack, library, preload::sanitized, preloaded, rung,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString};
 
-use pagelab_sys::process::preload::ORDERS;
+use pagelab_interpose::preload::ORDERS;
 
 use super::*;
 

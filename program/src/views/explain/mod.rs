@@ -42,7 +42,9 @@ use pagelab_report::{
     At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally,
 };
 
-pub(crate) use pagelab_record::vocabulary::{arm::PROGRAM as ARM, workload::PROGRAM as WORKLOAD};
+pub(crate) use pagelab_record::vocabulary::arm::PROGRAM as ARM;
+
+pub(crate) use crate::explain::WORKLOAD;
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
 

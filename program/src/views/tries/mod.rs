@@ -31,8 +31,8 @@ use pagelab_record::{
 pub use self::builds::{BuildLimit, exceeded};
 pub(crate) use self::{foretold::predictions, json::value, section::section, units::fit};
 use self::{took::Took, verdict::Conclusion};
+pub(crate) use crate::ladder::WORKLOAD;
 use pagelab_record::vocabulary::parameter;
-pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
 use pagelab_report::{Entry, Headline, Quantity, Run, Tone, Unit};
 
 /// One rung beside another.

@@ -10,7 +10,7 @@ use pagelab_record::{
     Outcome,
     asked::Asked,
     units::{display_bytes, display_ns},
-    vocabulary::{tried, workload::UNITS},
+    vocabulary::tried,
 };
 use serde_json::{Value, json};
 
@@ -146,7 +146,7 @@ impl Fitted {
     pub(crate) fn of(run: &Run) -> Option<Self> {
         let Some(Asked::Try(asked)) = &run.header.asked else { return None };
         let tried = Tried::of(run).filter(|_| asked.fits)?;
-        let record = run.all().filter(|entry| entry.record.workload == UNITS).last();
+        let record = run.all().filter(|entry| entry.record.workload == crate::fit::WORKLOAD).last();
         let measured = record.and_then(Entry::measured);
         let tables = measured.into_iter().flat_map(|measured| &measured.tables);
         let units = tables.filter_map(|table| Unit::of(&table.name, table.rows.first()?));

@@ -2,14 +2,9 @@
 
 use std::fs;
 
-use pagelab_record::{
-    Record,
-    vocabulary::{
-        tried,
-        workload::{PROGRAM, UNITS},
-    },
-};
-use pagelab_sys::process::preload::PACKAGE;
+use pagelab_interpose::preload::PACKAGE;
+use pagelab_program::{explain, fit};
+use pagelab_record::{Record, vocabulary::tried};
 
 use super::{MIB, compiled, rungs, values};
 use crate::support::{
@@ -40,7 +35,7 @@ fn fitted(lab: &Lab, way: &str) -> Option<Record> {
         let ended = lab.pagelab(&[&flags[..], &words].concat());
         let said = ended.exits(0).stdout.clone();
         let records: Vec<Record> = lab.records("run");
-        let watched = records.iter().find(|record| record.workload == PROGRAM).unwrap();
+        let watched = records.iter().find(|record| record.workload == explain::WORKLOAD).unwrap();
         if is_skipped(watched) {
             return Some(None);
         }
@@ -54,7 +49,7 @@ fn fitted(lab: &Lab, way: &str) -> Option<Record> {
             return Some(None);
         }
         assert!(said.contains("Which mappings are worth it"), "{said}");
-        let chosen = records.into_iter().rfind(|record| record.workload == UNITS)?;
+        let chosen = records.into_iter().rfind(|record| record.workload == fit::WORKLOAD)?;
         // Without tracepoints the kind of a fault is known where somebody looked before the program
         // was over: nobody does at what its start takes.
         if measured(&chosen).counters[tried::UNKNOWN] > 100 || !is_usual(&chosen) {

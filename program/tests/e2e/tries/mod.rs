@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use pagelab_record::{
     Data, Record,
-    vocabulary::{Check, tried, workload::PROGRAM},
+    vocabulary::{Check, tried},
 };
 use pagelab_sys::{counts::reports_free_pages, knobs::memcg, machine::Tree};
 
@@ -453,7 +453,8 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let ended = lab.pagelab(&[&flags[..], &words].concat());
     ended.exits(0);
     let records = lab.records("run");
-    let watched = records.iter().filter(|record| record.workload == PROGRAM);
+    let watched =
+        records.iter().filter(|record| record.workload == pagelab_program::explain::WORKLOAD);
     let [watched] = &watched.collect::<Vec<_>>()[..] else { panic!("one run is watched") };
     if is_skipped(watched) {
         ended.shows(&["no prediction", "kernel.perf_event_paranoid"]);

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use elf::{ElfBytes, endian::AnyEndian};
-use pagelab_sys::process::{
-    CounterPage,
+use pagelab_interpose::{
     preload::{Counted, Counts, ORDERS, Order, Orders, PACKAGE, SHEET, SHEET_BYTES},
     segment,
 };
+use pagelab_sys::process::CounterPage;
 
 use super::{MIB, compiled, rungs, seen, tried, values};
 use crate::support::{Lab, Machine, Saved, build_library, is_skipped, measured, skip};

@@ -1,6 +1,6 @@
 //! What is told of the memory behind segments: by which leaves it came, and what the witness saw.
 
-use pagelab_sys::process::segment::{Backed, Backing, Counted, Reason};
+use pagelab_interpose::segment::{Backed, Backing, Counted, Reason};
 use serde_json::{Value, json};
 
 use super::{Told, bytes};

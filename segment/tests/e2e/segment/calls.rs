@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use pagelab_sys::process::{
-    heat::{HEAT, HEAT_BYTES, Head},
-    preload::{ORDERS, Order, Orders, SHEET, SHEET_BYTES},
-};
+use pagelab_interpose::heat::{HEAT, HEAT_BYTES, Head};
+use pagelab_interpose::preload::{ORDERS, Order, Orders, SHEET, SHEET_BYTES};
 
 use super::*;
 
@@ -96,9 +94,8 @@ fn the_break_drawn_at_random_comes_to_the_same_with_segments() {
 
 /// The other libraries, each with the variables by which it has much to do.
 fn others(lab: &Lab) -> [Vec<(&'static str, String)>; 2] {
-    let [preload, heat] =
-        [pagelab_sys::process::preload::PACKAGE, pagelab_sys::process::heat::PACKAGE]
-            .map(|package| build_library(package).display().to_string());
+    let [preload, heat] = [pagelab_interpose::preload::PACKAGE, pagelab_interpose::heat::PACKAGE]
+        .map(|package| build_library(package).display().to_string());
     let file = |name, bytes: Vec<u8>| lab.file(name, bytes).display().to_string();
     let sheet = file("sheet", vec![0; SHEET_BYTES]);
     let mut words = vec![0; HEAT_BYTES];

@@ -7,7 +7,7 @@ mod told;
 
 use std::{fs, os::unix::process::CommandExt, path::Path, process::Command};
 
-use pagelab_sys::process::segment::PACKAGE;
+use pagelab_interpose::segment::PACKAGE;
 use serde_json::Value;
 
 use crate::{

@@ -9,16 +9,19 @@
 
 use std::{cell::RefCell, io, ops::Range, rc::Rc};
 
+use pagelab_interpose::heat::PACKAGE;
 use pagelab_sys::{
     files::beside,
     machine::Tree,
     memory::{Stretch, Walk},
-    process::heat::{PACKAGE, Program, Said, Yard},
     uffd::{Ability, Theirs},
 };
 
 use super::{Lack, Pages, split};
-use crate::target::Refused;
+use crate::{
+    target::Refused,
+    yard::{Program, Said, Yard},
+};
 
 /// A yard that several sources stand in.
 pub type Shared = Rc<RefCell<Yard>>;

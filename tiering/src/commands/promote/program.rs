@@ -8,9 +8,12 @@ use std::{cell::RefCell, collections::BTreeSet, ffi::OsString, rc::Rc, time::Dur
 
 use anyhow::Context;
 use pagelab_cli::program::Program;
-use pagelab_live::source::{Opens, Sees, Shared, Source};
+use pagelab_interpose::heat::PACKAGE;
+use pagelab_live::{
+    source::{Opens, Sees, Shared, Source},
+    yard::Yard,
+};
 use pagelab_sys::process::{
-    heat::{PACKAGE, Yard},
     launch::{Ended, Running, Waiting},
     relay,
 };

@@ -2,8 +2,6 @@
 
 use std::{borrow::Cow, iter, ops::Range};
 
-use super::{field, sizes};
-
 /// A mapping, with its fields where the text is that of `smaps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping<'t> {
@@ -85,6 +83,26 @@ impl<'t> Mapping<'t> {
     }
 }
 
+/// The value of the first line of exactly this name, in a text of `name: value` or `name value`
+/// lines.
+pub fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| {
+        let rest = line.trim_start().strip_prefix(name)?;
+        match rest.trim_start().strip_prefix(':') {
+            Some(value) => Some(value.trim()),
+            None => rest.starts_with(char::is_whitespace).then(|| rest.trim()),
+        }
+    })
+}
+
+/// The fields of a text that are in kB, such as `status` and `smaps` have, in bytes.
+pub fn sizes(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    text.split('\n').filter_map(|line| {
+        let (name, value) = line.strip_suffix(" kB")?.split_once(':')?;
+        Some((name, value.trim_start().parse::<u64>().ok()?.checked_mul(1024)?))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -105,6 +123,21 @@ Rss:                  99 kB
 Rss:                  16 kB
 ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
 ";
+
+    #[test]
+    fn a_field_is_matched_whole() {
+        let text = "MemTotalX: 7 kB\nMemTotal:   42 kB\npgfault 9\nmm->scan  :   3\nempty:\n";
+        assert_eq!(field(text, "MemTotal"), Some("42 kB"));
+        assert_eq!(field(text, "pgfault"), Some("9"));
+        assert_eq!(field(text, "mm->scan"), Some("3"));
+        assert_eq!((field(text, "Mem"), field(text, "empty")), (None, Some("")));
+    }
+
+    #[test]
+    fn sizes_are_numbers_of_kilobytes_with_a_name() {
+        let text = "Name:\tRss: 4 kB\nRss:   4 kB\nhuge: 18446744073709551615 kB\nThreads: 2\n";
+        assert_eq!(sizes(text).collect::<Vec<_>>(), [("Rss", 4096)]);
+    }
 
     #[test]
     fn mappings_are_read_with_their_fields_and_no_others() {

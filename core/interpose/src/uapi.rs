@@ -1,3 +1,4 @@
+#![expect(missing_docs, reason = "they are what the header says of them")]
 //! `memtype/kmod/uapi/pagelab.h` in Rust: structures, numbers, constants.
 //!
 //! Nothing here is decided here. `memtype/kmod/uapi/layout.txt` is what the C compiler makes of the
@@ -6,80 +7,80 @@
 use rustix::ioctl::{Opcode, opcode};
 
 /// `PAGELAB_UAPI_VERSION`: the version that this program speaks.
-pub(super) const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 
 /// Where the module answers.
 pub const NODE: &str = "/dev/pagelab";
 
-pub(super) const WB: u32 = 0;
-pub(super) const UC_MINUS: u32 = 1;
-pub(super) const WC: u32 = 2;
-pub(super) const WT: u32 = 3;
-pub(super) const UC: u32 = 4;
-pub(super) const WP: u32 = 5;
-pub(super) const MEMTYPES: usize = 4;
+pub const WB: u32 = 0;
+pub const UC_MINUS: u32 = 1;
+pub const WC: u32 = 2;
+pub const WT: u32 = 3;
+pub const UC: u32 = 4;
+pub const WP: u32 = 5;
+pub const MEMTYPES: usize = 4;
 
-pub(super) const SCATTERED: u32 = 0;
-pub(super) const CONTIGUOUS: u32 = 1;
-pub(super) const RESERVED: u32 = 2;
-pub(super) const LAYOUTS: usize = 3;
+pub const SCATTERED: u32 = 0;
+pub const CONTIGUOUS: u32 = 1;
+pub const RESERVED: u32 = 2;
+pub const LAYOUTS: usize = 3;
 
-pub(super) const EAGER: u32 = 1;
-pub(super) const SEGMENT: u32 = 2;
-pub(super) const ZERO_AT_FAULT: u32 = 4;
+pub const EAGER: u32 = 1;
+pub const SEGMENT: u32 = 2;
+pub const ZERO_AT_FAULT: u32 = 4;
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PagelabInfo {
-    pub(super) version: u32,
-    pub(super) page_size: u32,
-    pub(super) limit_bytes: u64,
-    pub(super) reserved_phys: u64,
-    pub(super) reserved_bytes: u64,
-    pub(super) leaves: [[u64; LAYOUTS]; MEMTYPES],
-    pub(super) pad: [u64; 4],
+pub struct PagelabInfo {
+    pub version: u32,
+    pub page_size: u32,
+    pub limit_bytes: u64,
+    pub reserved_phys: u64,
+    pub reserved_bytes: u64,
+    pub leaves: [[u64; LAYOUTS]; MEMTYPES],
+    pub pad: [u64; 4],
 }
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PagelabAlloc {
-    pub(super) bytes: u64,
-    pub(super) node: i32,
-    pub(super) memtype: u32,
-    pub(super) layout: u32,
-    pub(super) leaf_shift: u32,
-    pub(super) flags: u32,
-    pub(super) pad0: u32,
-    pub(super) offset: u64,
-    pub(super) pad: [u64; 3],
+pub struct PagelabAlloc {
+    pub bytes: u64,
+    pub node: i32,
+    pub memtype: u32,
+    pub layout: u32,
+    pub leaf_shift: u32,
+    pub flags: u32,
+    pub pad0: u32,
+    pub offset: u64,
+    pub pad: [u64; 3],
 }
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PagelabQuery {
-    pub(super) addr: u64,
-    pub(super) memtype: u32,
-    pub(super) leaf_shift: u32,
-    pub(super) entry: u64,
-    pub(super) phys: u64,
-    pub(super) pad: [u64; 2],
+pub struct PagelabQuery {
+    pub addr: u64,
+    pub memtype: u32,
+    pub leaf_shift: u32,
+    pub entry: u64,
+    pub phys: u64,
+    pub pad: [u64; 2],
 }
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PagelabDrop {
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
-    pub(super) pad: [u64; 2],
+pub struct PagelabDrop {
+    pub offset: u64,
+    pub bytes: u64,
+    pub pad: [u64; 2],
 }
 
 const MAGIC: u8 = 0xDC;
 
-pub(super) const IOC_VERSION: Opcode = opcode::read::<u32>(MAGIC, 0);
-pub(super) const IOC_INFO: Opcode = opcode::read::<PagelabInfo>(MAGIC, 1);
-pub(super) const IOC_ALLOC: Opcode = opcode::write::<PagelabAlloc>(MAGIC, 2);
-pub(super) const IOC_QUERY: Opcode = opcode::read_write::<PagelabQuery>(MAGIC, 3);
-pub(super) const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
+pub const IOC_VERSION: Opcode = opcode::read::<u32>(MAGIC, 0);
+pub const IOC_INFO: Opcode = opcode::read::<PagelabInfo>(MAGIC, 1);
+pub const IOC_ALLOC: Opcode = opcode::write::<PagelabAlloc>(MAGIC, 2);
+pub const IOC_QUERY: Opcode = opcode::read_write::<PagelabQuery>(MAGIC, 3);
+pub const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
 
 #[cfg(test)]
 mod tests {
@@ -89,7 +90,7 @@ mod tests {
 
     /// What `layout.txt` says, line by line, without the numbers: those are the values.
     fn layout() -> BTreeMap<String, Vec<u64>> {
-        let text = include_str!("../../../../memtype/kmod/uapi/layout.txt");
+        let text = include_str!("../../../memtype/kmod/uapi/layout.txt");
         let number = |word: &str| match word.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => word.parse().ok(),

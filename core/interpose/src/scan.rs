@@ -59,7 +59,8 @@ pub fn regions(
         // SAFETY: the argument has the size that it announces, `vec` has `vec_len` entries, and
         // both outlive the call; nothing of ours is written but those entries.
         let filled = unsafe { libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument) };
-        let filled = usize::try_from(checked(filled)?).map_err(io::Error::other)?;
+        let filled = checked(filled).map_err(io::Error::from_raw_os_error)?;
+        let filled = usize::try_from(filled).map_err(io::Error::other)?;
         room.iter().take(filled).copied().for_each(&mut found);
         // Not by `walk_end`: the kernel fills the list by parts of 512 regions, and where a part
         // was full and the next one ended the walk, it still names the end of the former (seen on

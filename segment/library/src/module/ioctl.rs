@@ -1,21 +1,17 @@
 #![expect(unsafe_code, reason = "ioctl")]
 //! Segments of the module, for a library inside somebody's program.
 //!
-//! The one idea: the calls of [`super::device`] that a segment needs, without allocating: what went
-//! wrong is a number, and which part of the reserved region is free is found by asking for it.
-//! Addresses are numbers here that the module looks up; no memory is reached.
+//! The one idea: the calls of the module that a segment needs, without allocating: what went wrong
+//! is a number, and which part of the reserved region is free is found by asking for it. Addresses
+//! are numbers here that the module looks up; no memory is reached.
 
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 
+use pagelab_interpose::uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery};
 use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
     ioctl::{Opcode, Updater, ioctl},
-};
-
-use super::{
-    Frames, MemoryType,
-    uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery},
 };
 
 /// An error number.
@@ -23,29 +19,29 @@ type Number = i32;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// A multiple of 4 KiB.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes of the largest leaf; smaller ones where the kernel has no such.
-    pub leaf: u64,
+    pub(crate) leaf: u64,
     /// Whether frames are zeroed by the fault that first maps them.
-    pub zero_at_fault: bool,
+    pub(crate) zero_at_fault: bool,
 }
 
 /// What is behind an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mapped {
+pub(crate) struct Mapped {
     /// Bytes of the leaf.
-    pub leaf: u64,
+    pub(crate) leaf: u64,
     /// The physical address; `None` for users who may not know it.
-    pub phys: Option<u64>,
+    pub(crate) phys: Option<u64>,
 }
 
 /// An open file of the module that has a segment; and the leaf that it has.
 ///
 /// # Errors
 /// With the number of the call that failed; `EPROTO` for a module of another interface.
-pub fn claim(wanted: &Wanted) -> Result<(RawFd, u64), Number> {
+pub(crate) fn claim(wanted: &Wanted) -> Result<(RawFd, u64), Number> {
     let file = open(uapi::NODE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
     let file = file.into_raw_fd();
     claimed(file, wanted).inspect_err(|_| {
@@ -63,15 +59,15 @@ fn claimed(file: RawFd, wanted: &Wanted) -> Result<(RawFd, u64), Number> {
     let mut info = PagelabInfo::default();
     call::<{ uapi::IOC_INFO }, _>(file, &mut info)?;
     let mut why = libc::ENOMEM;
-    for frames in [Frames::Reserved, Frames::Contiguous] {
-        let offered = info.leaves[MemoryType::Wb.code() as usize][frames.code() as usize];
+    for layout in [uapi::RESERVED, uapi::CONTIGUOUS] {
+        let offered = info.leaves[uapi::WB as usize][layout as usize];
         let Some(leaf) = largest(offered, wanted.leaf) else { continue };
         // A part of the region that another file has is `EBUSY`: the next one may be free.
-        let parts = match frames {
-            Frames::Reserved => info.reserved_bytes.saturating_sub(wanted.bytes) / leaf + 1,
-            Frames::Scattered | Frames::Contiguous => 1,
+        let parts = match layout {
+            uapi::RESERVED => info.reserved_bytes.saturating_sub(wanted.bytes) / leaf + 1,
+            _ => 1,
         };
-        if frames == Frames::Reserved && info.reserved_bytes < wanted.bytes {
+        if layout == uapi::RESERVED && info.reserved_bytes < wanted.bytes {
             continue;
         }
         for part in 0..parts {
@@ -79,8 +75,8 @@ fn claimed(file: RawFd, wanted: &Wanted) -> Result<(RawFd, u64), Number> {
             let mut alloc = PagelabAlloc {
                 bytes: wanted.bytes,
                 node: -1,
-                memtype: MemoryType::Wb.code(),
-                layout: frames.code(),
+                memtype: uapi::WB,
+                layout,
                 leaf_shift: leaf.trailing_zeros(),
                 flags: uapi::SEGMENT | flags,
                 offset: part * leaf,
@@ -109,7 +105,7 @@ fn largest(offered: u64, wanted: u64) -> Option<u64> {
 ///
 /// # Errors
 /// With the number of the call's error.
-pub fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number> {
+pub(crate) fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number> {
     let mut part = PagelabDrop { offset, bytes, pad: [0; 2] };
     call::<{ uapi::IOC_DROP }, _>(file, &mut part)
 }
@@ -118,7 +114,7 @@ pub fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number> {
 ///
 /// # Errors
 /// With the number of the call's error: `EFAULT` where no mapping of this file is.
-pub fn mapped(file: RawFd, address: usize) -> Result<Option<Mapped>, Number> {
+pub(crate) fn mapped(file: RawFd, address: usize) -> Result<Option<Mapped>, Number> {
     let mut query = PagelabQuery { addr: address as u64, ..PagelabQuery::default() };
     call::<{ uapi::IOC_QUERY }, _>(file, &mut query)?;
     let leaf = 1_u64.checked_shl(query.leaf_shift).filter(|_| query.leaf_shift > 0);
