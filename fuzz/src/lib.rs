@@ -13,16 +13,18 @@ use std::{
 };
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
-use pagelab_cli::{Part, part};
+use pagelab_cli::{Part, part, suites::SUITES};
 use pagelab_report::{FITS as FIT_VIEWS, VIEWS};
 use pagelab_trace::raw::{self, HEAD_BYTES};
-use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
+use pagelab_workloads::WORKLOADS;
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
 /// Every part, in the order of the binary.
 const PARTS: &[&Part] = &[
     &pagelab_program::PART,
+    &SEVERAL,
+    &pagelab_fault::PART,
     &OTHERS,
     &pagelab_segments::PART,
     &FITS,
@@ -32,14 +34,11 @@ const PARTS: &[&Part] = &[
     &pagelab_tiering::PART,
 ];
 
+/// What is about several parts.
+const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
+
 /// What has no crate of its own yet.
-const OTHERS: Part = Part {
-    workloads: WORKLOADS,
-    requirements: CATALOGUE,
-    views: VIEWS,
-    suites: suites::BUILT_IN,
-    ..Part::NONE
-};
+const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
 
 /// What stands behind segments.
 const FITS: Part = Part { views: FIT_VIEWS, ..Part::NONE };

@@ -1,14 +1,14 @@
 //! What this program consists of.
 
-use std::process::ExitCode;
-
-use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
+use pagelab_cli::{Part, suites::SUITES};
 use pagelab_report::VIEWS;
-use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
+use pagelab_workloads::WORKLOADS;
 
 /// Every part.
 pub(crate) const PARTS: &[&Part] = &[
     &pagelab_program::PART,
+    &SEVERAL,
+    &pagelab_fault::PART,
     &OTHERS,
     &pagelab_segments::PART,
     &FITS,
@@ -18,28 +18,19 @@ pub(crate) const PARTS: &[&Part] = &[
     &pagelab_tiering::PART,
 ];
 
+/// What is about several parts.
+const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
+
 /// What has no crate of its own yet.
 const OTHERS: Part = Part {
     workloads: WORKLOADS,
-    requirements: CATALOGUE,
     views: VIEWS,
     examples: include_str!("examples.txt"),
-    suites: suites::BUILT_IN,
-    publications: &[
-        publication!("micro-pagefault", "report.j2"),
-        publication!("page-fault-latency"),
-    ],
-    hidden: &[Hidden { is_it: path::is_first, main: first_process }],
     ..Part::NONE
 };
 
 /// What stands behind segments.
 const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
-
-/// The first process of a machine that is watched.
-fn first_process() -> ExitCode {
-    path::main(CASE_COMMAND)
-}
 
 #[cfg(test)]
 mod tests;

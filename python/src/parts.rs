@@ -6,10 +6,11 @@ use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
 const PARTS: &[&Part] =
-    &[&PROGRAM, &OTHERS, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &TRANSLATION, &TIERING];
+    &[&PROGRAM, &FAULT, &OTHERS, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &TRANSLATION, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
+const FAULT: Part = quiet(&pagelab_fault::PART);
 const EMULATION: Part = quiet(&pagelab_emulation::PART);
 const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
 const SEGMENTS: Part = quiet(&pagelab_segments::PART);

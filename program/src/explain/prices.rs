@@ -9,11 +9,12 @@
 use std::{collections::BTreeSet, path::Path};
 
 use pagelab_bench::{
-    PageSize, Row, Table,
+    PageSize, Row,
     measure::Method,
     plan::{Plan, Planned, complete},
-    workload::find,
 };
+use pagelab_cli::part;
+use pagelab_fault::{latency::LATENCY, throughput::THROUGHPUT};
 use pagelab_mappings::kinds;
 use pagelab_record::{
     Asked, Case, Measured, Record, RunHeader,
@@ -27,12 +28,8 @@ use pagelab_sys::{
     time::ClockChoice,
 };
 use pagelab_translation::chase::CHASE;
-use pagelab_workloads::fault::{latency::LATENCY, throughput::THROUGHPUT};
 
 use super::{kind::Kind, watch::Subject};
-
-/// Whose cases are prices.
-const PRICING: Table = &[&LATENCY, &THROUGHPUT, &CHASE];
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";
@@ -179,7 +176,7 @@ fn pages_of(rungs: &[Rung]) -> Vec<String> {
 /// The cases of records that came out invalid, once more.
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
     let one = |record: &Record| {
-        let workload = find(PRICING, &record.workload).ok()?;
+        let workload = part::workload(&record.workload).ok()?;
         Some(Planned::new(workload, record.case.clone(), method(clock)))
     };
     Plan { cases: records.iter().filter_map(one).collect(), ..Plan::default() }

@@ -5,26 +5,19 @@ mod refusals;
 use pagelab_bench::{
     asked::Seconds,
     plan::{Overrides, check, complete, grid, of_cases, of_suite},
-    suite::{Entry, Known, Suite, parse},
+    suite::{Entry, Known, parse},
+    workload::find,
 };
 use pagelab_sys::time::ClockChoice;
 
-use crate::{WORKLOADS, fault::throughput::THROUGHPUT, suites::BUILT_IN, workload};
+use crate::{WORKLOADS, throughput::THROUGHPUT};
 
-/// What the built-in suites name.
-const KNOWN: Known = Known {
-    workloads: WORKLOADS,
-    published: &["micro-pagefault", "page-fault-latency", "fast-memory", "memory-types"],
-};
-
-fn built_in(name: &str) -> Suite {
-    let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name).unwrap();
-    parse(text, KNOWN).unwrap()
-}
+/// What suites may name here.
+const KNOWN: Known = Known { workloads: WORKLOADS, published: &[] };
 
 #[test]
 fn an_unknown_name_is_answered_with_the_known_ones() {
-    let Err(error) = workload("fault/tput") else { panic!() };
+    let Err(error) = find(WORKLOADS, "fault/tput") else { panic!() };
     assert!(error.contains("fault/tput") && error.contains("fault/throughput"), "{error}");
 }
 
@@ -137,7 +130,7 @@ fn a_time_that_is_too_long_is_none_and_the_longest_does_not_wrap() {
 
 #[test]
 fn a_budget_is_shared_among_the_cases() {
-    let suite = built_in("quick");
+    let suite = parse(include_str!("../../suites/quick.toml"), KNOWN).unwrap();
     let clock = ClockChoice::Raw;
     let over = Overrides { budget: Some("3".parse().unwrap()), ..Overrides::default() };
     let plan = of_suite(&suite, clock, over).unwrap();

@@ -1,6 +1,6 @@
 //! Every refusal, by a case that meets it and a neighbour that is accepted.
 
-#[path = "../../../../core/bench/tests/refusals/mod.rs"]
+#[path = "../../../core/bench/tests/refusals/mod.rs"]
 mod shared;
 
 use self::shared::{Examples, NEVER, Pairs};

@@ -1,4 +1,4 @@
-//! Every need that does not depend on a case, in the order in which `doctor` goes through them.
+//! Every need of faults that depends on no case, in the order in which `doctor` asks.
 
 use pagelab_bench::{
     Need, Needed, PageSize,
@@ -7,19 +7,17 @@ use pagelab_bench::{
 use pagelab_sys::{files::scratch::default_directory, machine::thp::Policy, uffd::Ability};
 
 use crate::{
-    fault::{
-        path::{EMULATOR, MKE2FS, PLUGIN},
-        stages::TRACEPOINTS,
-    },
     limit::bulk::STRING_STORE,
+    path::{EMULATOR, MKE2FS, PLUGIN},
+    stages::TRACEPOINTS,
 };
 use pagelab_mappings::{
     frequency::{Governed, Turbo},
     needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Own, Room, TSC, Uffd},
 };
 
-/// The catalogue: a row is a need, or one for each of several things.
-pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
+/// A row is a need, or one for each of several things.
+pub(crate) const REQUIREMENTS: &[fn() -> Vec<Needed>] = &[
     || vec![TSC.needed()],
     || vec![STRING_STORE.needed()],
     || vec![SCHED_FIFO.needed()],
@@ -56,11 +54,6 @@ fn of_page(page: PageSize) -> Option<Needed> {
     }
 }
 
-/// All needs of the catalogue.
-pub fn catalogue() -> Vec<Needed> {
-    CATALOGUE.iter().flat_map(|row| row()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_need_has_a_name_and_a_cure() {
-        let mut all = catalogue();
+        let mut all: Vec<Needed> = REQUIREMENTS.iter().flat_map(|row| row()).collect();
         all.extend([
             Cpus::These(vec![0, 1]).needed(),
             Node::Number(7).needed(),

@@ -250,8 +250,8 @@ fn touches(space: &Space, step: Option<usize>, random: bool, allocates_tables: b
 
 #[cfg(test)]
 mod tests {
-    use super::super::throughput::THROUGHPUT;
     use super::*;
+    use crate::throughput::THROUGHPUT;
     use pagelab_bench::plan::complete;
 
     fn space(pairs: &[(&str, &str)]) -> Space {

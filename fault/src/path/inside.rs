@@ -8,7 +8,7 @@ use pagelab_bench::{Kind, Param, Workload, plan::complete};
 use pagelab_record::Case;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{latency::LATENCY, userfaultfd::USERFAULTFD};
+use crate::{latency::LATENCY, userfaultfd::USERFAULTFD};
 use pagelab_mappings::{
     FaultKind,
     kinds::{self, KINDS},
@@ -114,7 +114,7 @@ mod tests {
     use pagelab_bench::Read as _;
 
     use super::*;
-    use crate::fault::path::PATH;
+    use crate::path::PATH;
 
     fn inside(pairs: &[(&str, &str)]) -> Result<Inside, String> {
         Inside::of(&complete(&PATH, pairs)?)
