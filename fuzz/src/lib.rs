@@ -16,7 +16,6 @@ use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_cli::{Part, part, suites::SUITES};
 use pagelab_report::{FITS as FIT_VIEWS, VIEWS};
 use pagelab_trace::raw::{self, HEAD_BYTES};
-use pagelab_workloads::WORKLOADS;
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
@@ -25,7 +24,6 @@ const PARTS: &[&Part] = &[
     &pagelab_program::PART,
     &SEVERAL,
     &pagelab_fault::PART,
-    &OTHERS,
     &pagelab_segments::PART,
     &FITS,
     &pagelab_emulation::PART,
@@ -34,11 +32,8 @@ const PARTS: &[&Part] = &[
     &pagelab_tiering::PART,
 ];
 
-/// What is about several parts.
-const SEVERAL: Part = Part { suites: SUITES, ..Part::NONE };
-
-/// What has no crate of its own yet.
-const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
+/// What is about several parts, or in none yet.
+const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
 
 /// What stands behind segments.
 const FITS: Part = Part { views: FIT_VIEWS, ..Part::NONE };

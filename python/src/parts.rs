@@ -2,11 +2,10 @@
 
 use pagelab_cli::{Part, part};
 use pagelab_report::VIEWS;
-use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
 const PARTS: &[&Part] =
-    &[&PROGRAM, &FAULT, &OTHERS, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &TRANSLATION, &TIERING];
+    &[&PROGRAM, &SEVERAL, &FAULT, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &TRANSLATION, &TIERING];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
@@ -22,8 +21,8 @@ const fn quiet(part: &Part) -> Part {
     Part { workloads: part.workloads, views: part.views, ..Part::NONE }
 }
 
-/// What has no crate of its own yet.
-const OTHERS: Part = Part { workloads: WORKLOADS, views: VIEWS, ..Part::NONE };
+/// What is about several parts, or in none yet.
+const SEVERAL: Part = Part { views: VIEWS, ..Part::NONE };
 
 /// What stands behind segments.
 const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
