@@ -220,7 +220,6 @@ fn thaw_all() {
 /// After it, in the child.
 extern "C" fn after_in_child() {
     careful::after_fork_in_child();
-    fork_wait::after_fork_in_child();
     aside(|| {
         if own().is_err() {
             count::add(Backed::Lost, 1);
@@ -229,6 +228,8 @@ extern "C" fn after_in_child() {
             );
             kernel::abort();
         }
+        // Not before: what a thread has of its own may lie in the heap, by way of the loader.
+        fork_wait::after_fork_in_child();
         begin::after_fork_in_child();
         helper::after_fork_in_child();
         kept::after_fork_in_child();
