@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pagelab_fault::path::folded;
 use pagelab_fuzz::sow;
-use pagelab_workloads::fault::path::folded;
 
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(text) = str::from_utf8(input) else { return };

@@ -13,34 +13,30 @@ use std::{
 };
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
-use pagelab_cli::{Part, part};
-use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
+use pagelab_cli::{Part, part, suites::SUITES};
+use pagelab_report::{FITS as FIT_VIEWS, VIEWS};
 use pagelab_trace::raw::{self, HEAD_BYTES};
-use pagelab_workloads::{CATALOGUE, WORKLOADS, suites};
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
 /// Every part, in the order of the binary.
 const PARTS: &[&Part] = &[
     &pagelab_program::PART,
-    &OTHERS,
+    &SEVERAL,
+    &pagelab_fault::PART,
+    &pagelab_segments::PART,
+    &FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
-    &LATER,
+    &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
-/// What has no crate of its own yet.
-const OTHERS: Part = Part {
-    workloads: WORKLOADS,
-    requirements: CATALOGUE,
-    views: VIEWS,
-    suites: suites::BUILT_IN,
-    ..Part::NONE
-};
+/// What is about several parts, or in none yet.
+const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
 
-/// What comes behind them and has none yet either.
-const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };
+/// What stands behind segments.
+const FITS: Part = Part { views: FIT_VIEWS, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

@@ -1,47 +1,27 @@
 //! What this program consists of.
 
-use std::process::ExitCode;
-
-use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
+use pagelab_cli::{Part, suites::SUITES};
 use pagelab_report::VIEWS;
-use pagelab_workloads::{CATALOGUE, WORKLOADS, fault::path::guest as path, suites};
-
-use crate::cmd;
 
 /// Every part.
 pub(crate) const PARTS: &[&Part] = &[
     &pagelab_program::PART,
-    &OTHERS,
+    &SEVERAL,
+    &pagelab_fault::PART,
+    &pagelab_segments::PART,
+    &FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
-    &LATER,
+    &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
-/// What has no crate of its own yet and stands before emulated memory.
-const OTHERS: Part = Part {
-    workloads: WORKLOADS,
-    requirements: CATALOGUE,
-    views: VIEWS,
-    commands: cmd::OF_PARTS,
-    examples: include_str!("examples.txt"),
-    suites: suites::BUILT_IN,
-    publications: &[
-        publication!("micro-pagefault", "report.j2"),
-        publication!("page-fault-latency"),
-    ],
-    hidden: &[Hidden { is_it: path::is_first, main: first_process }],
-    ..Part::NONE
-};
+/// What is about several parts, or in none yet.
+const SEVERAL: Part =
+    Part { views: VIEWS, examples: include_str!("examples.txt"), suites: SUITES, ..Part::NONE };
 
-/// What has none and stands after it.
-const LATER: Part =
-    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
-
-/// The first process of a machine that is watched.
-fn first_process() -> ExitCode {
-    path::main(CASE_COMMAND)
-}
+/// What stands behind segments.
+const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@
 use std::{fs, path::Path, process::Command};
 
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, LATER, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, FITS, Forms, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -111,14 +111,17 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    let [program, emulation, memtype, tiering] = [
+    let [program, segments, emulation, memtype, translation, tiering] = [
         pagelab_program::PART,
+        pagelab_segments::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
+        pagelab_translation::PART,
         pagelab_tiering::PART,
     ];
-    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER, tiering.views];
-    Views::new(tables.into_iter().flatten(), |_, _| None)
+    let before = [program.views, VIEWS, segments.views, FITS, emulation.views];
+    let behind = [memtype.views, translation.views, tiering.views];
+    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }
 
 fn golden() -> Contents {

@@ -21,6 +21,7 @@ pub mod published;
 pub mod resume;
 pub mod session;
 pub mod settings;
+pub mod suites;
 pub mod trials;
 mod turns;
 

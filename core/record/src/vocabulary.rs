@@ -25,8 +25,6 @@ pub mod workload {
     pub const STAGES: &str = "fault/stages";
     pub const USERFAULTFD: &str = "fault/userfaultfd";
     pub const PATH: &str = "fault/path";
-    pub const CHASE: &str = "tlb/chase";
-    pub const SEGMENT: &str = "segment/fault";
     pub const CLEAR: &str = "limit/clear";
     pub const COPY: &str = "limit/copy";
     pub const READ: &str = "limit/read";

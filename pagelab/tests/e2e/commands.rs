@@ -3,9 +3,9 @@
 
 use std::{env, fs, process::Command};
 
-use pagelab_bench::Row;
+use pagelab_bench::{Row, Workload as _};
+use pagelab_cli::Part;
 use pagelab_record::{Outcome, Record};
-use pagelab_workloads::{LATER, WORKLOADS};
 use serde_json::Value;
 
 use crate::support::{Ended, Lab, Machine, skip, until, with_huge_pages};
@@ -14,9 +14,19 @@ fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.exits(0).stdout).unwrap()
 }
 
-/// Every workload, in the order of `list`.
+/// Parts that bring workloads.
+const PARTS: [Part; 6] = [
+    pagelab_fault::PART,
+    pagelab_segments::PART,
+    pagelab_emulation::PART,
+    pagelab_memtype::PART,
+    pagelab_translation::PART,
+    pagelab_tiering::PART,
+];
+
+/// Every workload.
 fn workloads() -> impl Iterator<Item = Row> {
-    WORKLOADS.iter().chain(pagelab_emulation::PART.workloads).chain(LATER).copied()
+    PARTS.iter().flat_map(|part| part.workloads).copied()
 }
 
 #[test]
@@ -32,7 +42,7 @@ fn list_shows_every_workload_and_suite() {
 fn list_of_a_workload_shows_its_parameters_and_refusals() {
     let listed = Lab::new().pagelab(&["list", "fault/throughput"]);
     listed.exits(0).shows(&["refused, because they would measure something else", "align=ragged"]);
-    for param in pagelab_workloads::workload("fault/throughput").unwrap().params() {
+    for param in pagelab_fault::throughput::THROUGHPUT.params() {
         listed.shows(&[&format!("{} {}", param.name, param.help)]);
         listed.shows(&[&format!("default {}", param.default)]);
     }
@@ -146,12 +156,13 @@ fn the_kernels_own_parser_reads_a_check() {
 #[test]
 fn doctor_gives_every_need_with_its_cure() {
     let lab = Lab::new();
-    let needs = pagelab_workloads::catalogue();
+    let needs = PARTS.iter().flat_map(|part| part.requirements).flat_map(|row| row());
+    let needs = needs.count();
     let printed = lab.pagelab(&["doctor"]);
     printed.exits(0);
     let findings =
         printed.stdout.lines().filter(|l| l.starts_with("have  ") || l.starts_with("lack  "));
-    assert_eq!(findings.count(), needs.len());
+    assert_eq!(findings.count(), needs);
     let lacks = printed.stdout.lines().filter(|line| line.starts_with("lack  ")).count();
     let cures = printed.stdout.lines().filter(|line| line.starts_with("   cure  ")).count();
     assert_eq!(lacks, cures);
@@ -165,7 +176,7 @@ fn doctor_gives_every_need_with_its_cure() {
         (tiers() == before).then_some((printed, found, before))
     });
     let found_needs = found["needs"].as_array().unwrap();
-    assert_eq!(found_needs.len(), needs.len());
+    assert_eq!(found_needs.len(), needs);
     for need in found_needs {
         assert!(need["have"].is_boolean() && need["cure"].as_str().unwrap().len() > 10, "{need}");
     }

@@ -3,8 +3,8 @@
 //!
 //! What a machine lacks (a disk, a second CPU, root) is a skipped record with its cure.
 
+use pagelab_mappings::kinds::KINDS;
 use pagelab_record::{Measured, Outcome};
-use pagelab_workloads::fault::kinds::KINDS;
 
 use crate::support::{Lab, Machine, is_skipped, measured, plain};
 

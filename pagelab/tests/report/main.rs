@@ -1,6 +1,6 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_report::{LATER, VIEWS, Views};
+use pagelab_report::{FITS, VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -21,9 +21,6 @@ mod golden_memtype;
 #[path = "../../../core/report/tests/report/made.rs"]
 mod made;
 #[cfg(test)]
-#[path = "../../../core/report/tests/report/made_chains.rs"]
-mod made_chains;
-#[cfg(test)]
 #[path = "../../../core/report/tests/report/made_suites.rs"]
 mod made_suites;
 #[cfg(test)]
@@ -35,18 +32,19 @@ mod refused;
 #[cfg(test)]
 mod stages;
 #[cfg(test)]
-mod tlb;
-#[cfg(test)]
 mod userfaultfd;
 
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let [program, emulation, memtype, tiering] = [
+    let [program, segments, emulation, memtype, translation, tiering] = [
         pagelab_program::PART,
+        pagelab_segments::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
+        pagelab_translation::PART,
         pagelab_tiering::PART,
     ];
-    let tables = [program.views, VIEWS, emulation.views, memtype.views, LATER, tiering.views];
-    Views::new(tables.into_iter().flatten(), |_, _| None)
+    let before = [program.views, VIEWS, segments.views, FITS, emulation.views];
+    let behind = [memtype.views, translation.views, tiering.views];
+    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }

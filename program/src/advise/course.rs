@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use pagelab_bench::{partial::Partial, plan::Planned};
+use pagelab_mappings::{Populate, kinds};
 use pagelab_record::{Clock, Data, Measured, Outcome};
-use pagelab_workloads::fault::{Populate, kinds};
 
 /// Rounds after which more would not change the answer: of a small sample so many take no longer
 /// than the budget, and rivals a few per cent apart need them.

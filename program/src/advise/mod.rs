@@ -15,16 +15,14 @@ use pagelab_bench::{
     measure::Method,
     plan::{self, Planned},
 };
+use pagelab_fault::{limit, throughput::THROUGHPUT};
+use pagelab_mappings::kinds;
 use pagelab_record::{
     Case,
     asked::{Advise, Lack, Memory, Strategy},
     units::{display_bytes, format_bytes, whole},
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
-use pagelab_workloads::{
-    fault::{kinds, throughput::THROUGHPUT},
-    limit,
-};
 
 pub use self::course::{Course, Turn, out_of_time};
 pub use pagelab_record::asked::Policy;

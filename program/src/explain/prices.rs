@@ -13,6 +13,9 @@ use pagelab_bench::{
     measure::Method,
     plan::{Plan, Planned, complete},
 };
+use pagelab_cli::part;
+use pagelab_fault::{latency::LATENCY, throughput::THROUGHPUT};
+use pagelab_mappings::kinds;
 use pagelab_record::{
     Asked, Case, Measured, Record, RunHeader,
     asked::{Explain, Rung},
@@ -24,11 +27,7 @@ use pagelab_sys::{
     machine::{Topology, Tree, proc::in_use},
     time::ClockChoice,
 };
-use pagelab_workloads::{
-    fault::{kinds, latency::LATENCY, throughput::THROUGHPUT},
-    tlb::chase::CHASE,
-    workload,
-};
+use pagelab_translation::chase::CHASE;
 
 use super::{kind::Kind, watch::Subject};
 
@@ -177,7 +176,7 @@ fn pages_of(rungs: &[Rung]) -> Vec<String> {
 /// The cases of records that came out invalid, once more.
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
     let one = |record: &Record| {
-        let workload = workload(&record.workload).ok()?;
+        let workload = part::workload(&record.workload).ok()?;
         Some(Planned::new(workload, record.case.clone(), method(clock)))
     };
     Plan { cases: records.iter().filter_map(one).collect(), ..Plan::default() }

@@ -15,6 +15,7 @@ mod watched;
 use std::io;
 
 use pagelab_cli::program::Program;
+use pagelab_mappings::BrokenUp;
 use pagelab_record::{Case, Outcome, Record, asked, verdict::Ratio, vocabulary::tried};
 use pagelab_sys::{
     knobs::{KnobError, Knobs},
@@ -22,7 +23,6 @@ use pagelab_sys::{
     process::minder::Minder,
     time::monotonic_raw_ns,
 };
-use pagelab_workloads::fault::BrokenUp;
 
 use self::planner::{ESSENTIAL, Planner};
 use super::{

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use pagelab_bench::{Error, PageSize};
+use pagelab_mappings::BrokenUp;
 use pagelab_record::{
     Outcome,
     units::{display_bytes, whole},
@@ -15,7 +16,6 @@ use pagelab_sys::{
     knobs::{Belonging, BelongingGuard, KnobError, KnobGuard, Knobs, MemoryGroup, Obtained},
     machine::{Topology, Tree},
 };
-use pagelab_workloads::fault::BrokenUp;
 
 use super::rungs::Start;
 

@@ -1,7 +1,8 @@
 //! Reports of programs over golden records.
 
 use pagelab_program::PART;
-use pagelab_report::{LATER, VIEWS, Views};
+use pagelab_report::{FITS, VIEWS, Views};
+use pagelab_translation::PART as TRANSLATION;
 
 #[cfg(test)]
 mod advise;
@@ -21,5 +22,6 @@ mod walks;
 
 /// What is shown of programs, and of what prices their faults.
 fn views() -> Views {
-    Views::new(PART.views.iter().chain(VIEWS).chain(LATER), |_, _| None)
+    let tables = [PART.views, VIEWS, FITS, TRANSLATION.views];
+    Views::new(tables.into_iter().flatten(), |_, _| None)
 }

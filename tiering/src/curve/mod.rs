@@ -32,7 +32,7 @@ use super::{
     drawn::{self, Drawn, Made},
     micro::still,
 };
-use pagelab_workloads::fault::{populate::touch_all, space};
+use pagelab_mappings::{populate::touch_all, space};
 
 /// The share of the pages on the slow node, in percent.
 const SHARES: &[&str] = &["0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"];

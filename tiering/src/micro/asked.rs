@@ -17,7 +17,7 @@ use super::{
     super::drawn::Drawn,
     mode::{Mode, Tuned},
 };
-use pagelab_workloads::fault::needs::Room;
+use pagelab_mappings::needs::Room;
 
 words! {
     /// What the memory is.

@@ -13,7 +13,7 @@ use pagelab_sys::{
 };
 
 use super::asked::{Asked, Lie, Memory};
-use pagelab_workloads::fault::populate::EACH;
+use pagelab_mappings::populate::EACH;
 
 const BOUNDARY: usize = 2 << 20;
 

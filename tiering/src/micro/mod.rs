@@ -45,7 +45,7 @@ use self::{
     watch::{Watch, demoted},
 };
 use super::drawn::{self, Drawn, Made};
-use pagelab_workloads::fault::space;
+use pagelab_mappings::space;
 
 /// What keeps every page where it is.
 pub(super) fn still() -> Vec<Needed> {

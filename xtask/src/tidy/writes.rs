@@ -27,7 +27,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("core/sys/src/memtype/", "the module's device"),
     ("core/sys/src/process/child.rs", "a file below /proc"),
     ("core/sys/src/vm/", "the root of a test machine"),
-    ("crates/workloads/src/fault/path/guest.rs", "the root of a test machine"),
+    ("fault/src/path/guest.rs", "the root of a test machine"),
 ];
 
 /// Code that users never run.

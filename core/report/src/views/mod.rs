@@ -11,14 +11,12 @@ mod limits;
 mod other;
 mod outcomes;
 mod path;
-mod segment;
 mod stages;
 mod throughput;
-mod tlb;
 mod userfaultfd;
 mod workers;
 
-use pagelab_record::vocabulary::series::{END_TO_END, FAULT, LOAD};
+use pagelab_record::vocabulary::series::{END_TO_END, FAULT};
 
 pub(crate) use self::environment::{display as display_fact, facts};
 pub use self::throughput::release_per_page;
@@ -33,8 +31,7 @@ use crate::{
     },
 };
 
-/// What a report shows that is in no part yet, in the order of reading: what comes before emulated
-/// memory.
+/// What a report shows that is in no part yet, in the order of reading.
 pub const VIEWS: &[View] = &[
     View { rank: Rank::Answer, sections: Each(&[findings::section]), ..View::NONE },
     View { rank: Rank::Answer, sections: Many(publications), ..View::NONE },
@@ -81,16 +78,6 @@ pub const VIEWS: &[View] = &[
         headlines: throughput::headlines,
         ..View::NONE
     },
-    View {
-        workloads: &[segment::WORKLOAD],
-        short: &["size"],
-        derive: &[Derive::Limits(segment::derive)],
-        sections: Each(&[segment::section]),
-        headlines: segment::headlines,
-        ..View::NONE
-    },
-    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
-    View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
     View { rank: Rank::Limits, sections: Each(&[other::section]), ..View::NONE },
     View {
         rank: Rank::Limits,
@@ -118,16 +105,11 @@ pub const VIEWS: &[View] = &[
     },
 ];
 
-/// Those after emulated memory.
-pub const LATER: &[View] = &[View {
-    workloads: &[tlb::WORKLOAD],
-    main: &[(LOAD, Time::Elapsed)],
-    short: &["page", "size"],
-    derive: &[Alone(tlb::derive)],
-    sections: Each(&[tlb::section]),
-    headlines: tlb::headlines,
-    ..View::NONE
-}];
+/// What it shows of workers, and of fits over page sizes: behind segments.
+pub const FITS: &[View] = &[
+    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
+    View { sections: Each(&[fit::section]), headlines: fit::headlines, ..View::NONE },
+];
 
 /// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {
