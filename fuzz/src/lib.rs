@@ -14,9 +14,8 @@ use std::{
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_cli::{Part, part, suites::SUITES};
-use pagelab_report::{LATER as LATER_VIEWS, VIEWS};
+use pagelab_report::VIEWS;
 use pagelab_trace::raw::{self, HEAD_BYTES};
-use pagelab_workloads::WORKLOADS;
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
 
@@ -25,21 +24,16 @@ const PARTS: &[&Part] = &[
     &pagelab_program::PART,
     &SEVERAL,
     &pagelab_fault::PART,
-    &OTHERS,
+    &pagelab_segments::PART,
+    &pagelab_fault::FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
-    &LATER,
+    &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
 /// What is about several parts.
 const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
-
-/// What has no crate of its own yet.
-const OTHERS: Part = Part { workloads: WORKLOADS, views: pagelab_report::OTHERS, ..Part::NONE };
-
-/// What comes behind them and has none yet either.
-const LATER: Part = Part { workloads: pagelab_workloads::LATER, views: LATER_VIEWS, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

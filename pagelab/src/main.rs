@@ -1,7 +1,7 @@
 //! The `pagelab` binary: arguments in, one command, an exit code out.
 //!
-//! Everything that measures is in `pagelab-workloads`, everything that draws a report in
-//! `pagelab-report`; here they meet, and only here is anything printed.
+//! What pagelab consists of is a table ([`parts`]): everything that measures and everything that is
+//! shown of it is a part's; here are the commands for all of them.
 
 #[macro_use(host, usage)]
 extern crate pagelab_cli;
@@ -17,8 +17,8 @@ use self::{
     settings::CASE_COMMAND,
 };
 pub(crate) use pagelab_cli::{
-    args, examples, exit, history, latest, lock, output, part, plan, preload, progress, published,
-    resume, session, settings, trials,
+    args, examples, exit, history, latest, lock, output, part, plan, progress, published, resume,
+    session, settings, trials,
 };
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},

@@ -10,10 +10,9 @@
 
 use std::{fs, path::Path, process::Command};
 
+use pagelab_fault::FITS;
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{
-    Asked, Comparison, Forms, LATER, OTHERS, Publication, Report, Side, VIEWS, Views,
-};
+use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -113,24 +112,18 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    let [program, fault, emulation, memtype, tiering] = [
+    let [program, fault, segments, emulation, memtype, translation, tiering] = [
         pagelab_program::PART,
         pagelab_fault::PART,
+        pagelab_segments::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
+        pagelab_translation::PART,
         pagelab_tiering::PART,
     ];
-    let tables = [
-        program.views,
-        VIEWS,
-        fault.views,
-        OTHERS,
-        emulation.views,
-        memtype.views,
-        LATER,
-        tiering.views,
-    ];
-    Views::new(tables.into_iter().flatten(), |_, _| None)
+    let before = [program.views, VIEWS, fault.views, segments.views, FITS.views, emulation.views];
+    let behind = [memtype.views, translation.views, tiering.views];
+    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }
 
 fn golden() -> Contents {

@@ -2,17 +2,27 @@
 
 use pagelab_cli::{Part, part};
 use pagelab_report::VIEWS;
-use pagelab_workloads::WORKLOADS;
 
 /// Every part, in the order of the binary.
-const PARTS: &[&Part] =
-    &[&PROGRAM, &SEVERAL, &FAULT, &OTHERS, &EMULATION, &MEMTYPE, &LATER, &TIERING];
+const PARTS: &[&Part] = &[
+    &PROGRAM,
+    &SEVERAL,
+    &FAULT,
+    &SEGMENTS,
+    &pagelab_fault::FITS,
+    &EMULATION,
+    &MEMTYPE,
+    &TRANSLATION,
+    &TIERING,
+];
 
 // Without their commands, which would be half of the wheel.
 const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
 const FAULT: Part = quiet(&pagelab_fault::PART);
 const EMULATION: Part = quiet(&pagelab_emulation::PART);
 const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
+const SEGMENTS: Part = quiet(&pagelab_segments::PART);
+const TRANSLATION: Part = quiet(&pagelab_translation::PART);
 const TIERING: Part = quiet(&pagelab_tiering::PART);
 
 /// The workloads and views of a part.
@@ -22,13 +32,6 @@ const fn quiet(part: &Part) -> Part {
 
 /// What is about several parts.
 const SEVERAL: Part = Part { views: VIEWS, ..Part::NONE };
-
-/// What has no crate of its own yet.
-const OTHERS: Part = Part { workloads: WORKLOADS, views: pagelab_report::OTHERS, ..Part::NONE };
-
-/// What comes behind them and has none yet either.
-const LATER: Part =
-    Part { workloads: pagelab_workloads::LATER, views: pagelab_report::LATER, ..Part::NONE };
 
 /// Names the parts; before anything else.
 pub(crate) fn name() {

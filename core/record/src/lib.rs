@@ -4,9 +4,8 @@
 //! the thing measured is the thing named. A [`journal`] is a file of records that survives a crash.
 //! [`stats`] turns the series of a record into a median with its interval, and keeps the levels
 //! (observation, repetition, process) apart; [`verdict`] says what two of them come to, [`power`]
-//! what so many can see, [`translation`] what small pages cost a load. [`units`] reads and prints
-//! sizes and times. [`vocabulary`] holds the names that who measures and who reports share,
-//! [`asked`] the questions, [`advice`] what to set.
+//! what so many can see. [`units`] reads and prints sizes and times. [`vocabulary`] holds the names
+//! that who measures and who reports share, [`asked`] the questions, [`advice`] what to set.
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
@@ -20,10 +19,9 @@ pub mod input;
 pub mod journal;
 pub mod latency;
 pub mod power;
-mod ranks;
+pub mod ranks;
 pub mod schema;
 pub mod stats;
-pub mod translation;
 pub mod units;
 pub mod verdict;
 pub mod vocabulary;

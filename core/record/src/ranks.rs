@@ -30,15 +30,17 @@ pub(crate) const OF_A_HUNDRED: Level = Level(0.99, 2.575_829_303_548_901);
 
 /// A shift with its interval, and how often chance alone gives as much.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Shift {
+pub struct Shift {
     /// The median of all differences, or where they came in pairs, of those of the pairs.
-    pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+    pub value: f64,
+    /// The low end of its interval.
+    pub low: f64,
+    /// The high end.
+    pub high: f64,
     /// How often such an interval holds the shift.
-    pub(crate) coverage: f64,
+    pub coverage: f64,
     /// Of no shift at all, by both tails.
-    pub(crate) p: f64,
+    pub p: f64,
 }
 
 /// How far `b` lies above `a`: the differences of all pairs, and the test of Mann and Whitney.
@@ -65,7 +67,7 @@ pub(crate) fn of_two(a: &[f64], b: &[f64]) -> Option<Shift> {
 /// How far some differences lie above nothing: their median, and the signed ranks of Wilcoxon,
 /// whose interval is of the means of all pairs of them, each with itself as well. `None` where
 /// there are none.
-pub(crate) fn of_pairs(differences: &[f64]) -> Option<Shift> {
+pub fn of_pairs(differences: &[f64]) -> Option<Shift> {
     // What does not differ speaks for neither side.
     let told: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let ranks = doubled_ranks(&told.iter().map(|d| d.abs()).collect::<Vec<_>>());

@@ -18,12 +18,6 @@ pub mod fact {
     pub const HOST_NAME: &str = "host_name";
 }
 
-/// Workloads.
-pub mod workload {
-    pub const CHASE: &str = "tlb/chase";
-    pub const SEGMENT: &str = "segment/fault";
-}
-
 /// Parameters of a case.
 pub mod parameter {
     /// In the order in which a report names them; the others follow by name.

@@ -49,7 +49,7 @@ pub use published::Publication;
 pub use report::Report;
 pub use terminal::Style;
 pub use view::{Defaults, Derive, Rank, Said, Sections, View, Views};
-pub use views::{LATER, OTHERS, VIEWS};
+pub use views::VIEWS;
 pub use visible::visible;
 
 // What a view is drawn with is named here, so that a view need not know the files.

@@ -72,13 +72,6 @@ pub(crate) const VIEWS: &[View] = &[
         headlines: throughput::headlines,
         ..View::NONE
     },
-    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
-    View {
-        sections: Each(&[fit::section]),
-        headlines: fit::headlines,
-        json: &[("derived.fits", |run| Some(line::json(run)))],
-        ..View::NONE
-    },
     View {
         rank: Rank::Limits,
         is_limit: true,
@@ -88,6 +81,17 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["level"],
         sections: Each(&[limits::section]),
         headlines: limits::headlines,
+        ..View::NONE
+    },
+];
+
+/// Of workers, and of lines through the cost of page sizes: behind segments.
+pub(crate) const FITS: &[View] = &[
+    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
+    View {
+        sections: Each(&[fit::section]),
+        headlines: fit::headlines,
+        json: &[("derived.fits", |run| Some(line::json(run)))],
         ..View::NONE
     },
 ];

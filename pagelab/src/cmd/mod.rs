@@ -11,7 +11,6 @@ mod list;
 mod report;
 mod resume;
 mod run;
-mod segment;
 mod selftest;
 
 use std::ffi::OsString;
@@ -35,9 +34,6 @@ const GENERAL: &[Row] = &[
     Row::of::<report::Reported>("report"),
     Row::of::<compare::Compare>("compare"),
 ];
-
-/// Those that parts bring.
-pub(crate) const OF_PARTS: &[Row] = &[segment::ROW];
 
 /// Those for many machines, for old runs, and for pagelab itself.
 const REST: &[Row] = &[

@@ -6,7 +6,6 @@ use std::{env, fs, process::Command};
 use pagelab_bench::{Row, Workload as _};
 use pagelab_cli::Part;
 use pagelab_record::{Outcome, Record};
-use pagelab_workloads::{LATER, WORKLOADS};
 use serde_json::Value;
 
 use crate::support::{Ended, Lab, Machine, skip, until, with_huge_pages};
@@ -16,12 +15,18 @@ fn json(ended: &Ended) -> Value {
 }
 
 /// Parts that bring workloads.
-const PARTS: [Part; 4] =
-    [pagelab_fault::PART, pagelab_emulation::PART, pagelab_memtype::PART, pagelab_tiering::PART];
+const PARTS: [Part; 6] = [
+    pagelab_fault::PART,
+    pagelab_segments::PART,
+    pagelab_emulation::PART,
+    pagelab_memtype::PART,
+    pagelab_translation::PART,
+    pagelab_tiering::PART,
+];
 
 /// Every workload.
 fn workloads() -> impl Iterator<Item = Row> {
-    PARTS.iter().flat_map(|part| part.workloads).chain(WORKLOADS).chain(LATER).copied()
+    PARTS.iter().flat_map(|part| part.workloads).copied()
 }
 
 #[test]

@@ -47,7 +47,9 @@ mod runners;
 mod sanitized;
 mod scripted;
 mod second_user;
+#[path = "../../../segment/tests/e2e/segment/mod.rs"]
 mod segment;
+#[path = "../../../segment/tests/e2e/segment_fault.rs"]
 mod segment_fault;
 #[path = "../../../fault/tests/e2e/stages.rs"]
 mod stages;
@@ -60,6 +62,7 @@ mod tier;
 mod tier_program;
 #[path = "../../../tiering/tests/e2e/tier_promote.rs"]
 mod tier_promote;
+#[path = "../../../fault/translation/tests/e2e/tlb.rs"]
 mod tlb;
 #[path = "../../../emulation/tests/e2e/trace/mod.rs"]
 mod trace;

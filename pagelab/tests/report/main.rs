@@ -1,6 +1,7 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_report::{LATER, OTHERS, VIEWS, Views};
+use pagelab_fault::FITS;
+use pagelab_report::{VIEWS, Views};
 
 #[cfg(test)]
 mod compare;
@@ -21,9 +22,6 @@ mod golden_memtype;
 #[path = "../../../core/report/tests/report/made.rs"]
 mod made;
 #[cfg(test)]
-#[path = "../../../core/report/tests/report/made_chains.rs"]
-mod made_chains;
-#[cfg(test)]
 #[path = "../../../core/report/tests/report/made_suites.rs"]
 mod made_suites;
 #[cfg(test)]
@@ -31,26 +29,18 @@ mod memtype;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
-mod tlb;
-
 /// What is shown of every workload, with nothing that is left unsaid.
 fn views() -> Views {
-    let [program, fault, emulation, memtype, tiering] = [
+    let [program, fault, segments, emulation, memtype, translation, tiering] = [
         pagelab_program::PART,
         pagelab_fault::PART,
+        pagelab_segments::PART,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
+        pagelab_translation::PART,
         pagelab_tiering::PART,
     ];
-    let tables = [
-        program.views,
-        VIEWS,
-        fault.views,
-        OTHERS,
-        emulation.views,
-        memtype.views,
-        LATER,
-        tiering.views,
-    ];
-    Views::new(tables.into_iter().flatten(), |_, _| None)
+    let before = [program.views, VIEWS, fault.views, segments.views, FITS.views, emulation.views];
+    let behind = [memtype.views, translation.views, tiering.views];
+    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }

@@ -23,13 +23,10 @@ use crate::{
 };
 use clap::{Args, ValueEnum, value_parser};
 use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runner};
-use pagelab_record::{
-    Outcome, Record,
-    vocabulary::{knob::HELD_BY, workload::CHASE},
-};
+use pagelab_record::{Outcome, Record, vocabulary::knob::HELD_BY};
 use pagelab_report::{Forms, Report};
 use pagelab_sys::{machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice};
-use pagelab_workloads::tlb::chase::told;
+use pagelab_translation::{WORKLOAD as CHASE, chase::told};
 use serde_json::json;
 
 use self::captured::Capture;

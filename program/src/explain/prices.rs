@@ -27,7 +27,7 @@ use pagelab_sys::{
     machine::{Topology, Tree, proc::in_use},
     time::ClockChoice,
 };
-use pagelab_workloads::tlb::chase::CHASE;
+use pagelab_translation::chase::CHASE;
 
 use super::{kind::Kind, watch::Subject};
 

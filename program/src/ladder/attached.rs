@@ -17,6 +17,7 @@ use std::{
 use pagelab_record::{Case, Outcome, Record};
 use pagelab_sys::{
     counts::Counters,
+    machine::proc::Holding,
     process::{
         forget_interrupts, interrupted,
         launch::{Ended, Other},
@@ -160,7 +161,7 @@ impl Attached {
 
     /// Anonymous bytes in huge pages.
     fn huge(&self) -> u64 {
-        let all = self.processes().into_iter().filter_map(maps::rollup);
+        let all = self.processes().into_iter().filter_map(Holding::of);
         all.map(|holding| holding.kinds()[0]).sum()
     }
 

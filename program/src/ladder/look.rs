@@ -10,14 +10,12 @@ mod expensive;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagelab_sys::{memory::Folios, process::tree, time::monotonic_raw_ns};
+use pagelab_sys::{machine::proc::Holding, memory::Folios, process::tree, time::monotonic_raw_ns};
 
 use self::expensive::Expensive;
 use super::{
     environment::Reached,
-    maps::{
-        self, Holding, Library, Mapped, Mappings, Weight, is_fuller, is_there, private, rollup,
-    },
+    maps::{self, Library, Mapped, Mappings, Weight, is_fuller, is_there, private},
 };
 
 /// Cheap looks cost at most one of so many parts of the time.
@@ -118,7 +116,7 @@ impl Seen {
         let mut is_told = false;
         for (nth, pid) in all.iter().enumerate() {
             let of_one = if nth > 0 {
-                rollup(*pid)
+                Holding::of(*pid)
             } else {
                 maps::mappings(*pid).map(|(of_one, mappings)| {
                     first = mappings;

@@ -9,50 +9,12 @@ use std::{
 };
 
 use pagelab_interpose::preload::PACKAGE;
-use pagelab_sys::machine::proc::{self, Mapping};
+use pagelab_sys::machine::proc::{self, Holding, Mapping};
 
 /// What a mapping without a name is called.
 const ANONYMOUS: &str = "anonymous";
 /// Mappings that are told one by one.
 const MAPPINGS: usize = 24;
-
-/// What processes hold in pages larger than the base page, in bytes, by [`Holding::KINDS`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Holding([u64; 4]);
-
-impl Holding {
-    /// The kinds, as a table names them: what a PMD maps of anonymous memory, of shared memory and
-    /// of files, and what is of hugetlb pools.
-    pub const KINDS: [&str; 4] = ["anonymous_huge", "shared_huge", "file_huge", "hugetlb"];
-
-    /// By kind.
-    pub fn kinds(&self) -> [u64; 4] {
-        self.0
-    }
-
-    /// All that is in pages larger than the base page, as far as page tables say.
-    pub fn large(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    fn add(&mut self, field: &str, bytes: u64) {
-        let kind = match field {
-            "AnonHugePages" => 0,
-            "ShmemPmdMapped" => 1,
-            "FilePmdMapped" => 2,
-            "Shared_Hugetlb" | "Private_Hugetlb" => 3,
-            _ => return,
-        };
-        self.0[kind] += bytes;
-    }
-
-    /// The sum.
-    pub fn join(&mut self, other: Self) {
-        for (sum, more) in self.0.iter_mut().zip(other.0) {
-            *sum += more;
-        }
-    }
-}
 
 /// What one process holds by its `status`, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -182,18 +144,6 @@ pub fn is_there(pid: u32) -> bool {
     proc::text(pid, "statm").is_ok_and(|text| !text.starts_with("0 "))
 }
 
-/// What a process holds by page size; `None` where nobody may look, or it is ending.
-pub fn rollup(pid: u32) -> Option<Holding> {
-    let text = proc::text(pid, "smaps_rollup").ok()?;
-    let mut holding = Holding::default();
-    let mut is_told = false;
-    for (field, bytes) in proc::sizes(&text) {
-        holding.add(field, bytes);
-        is_told = true;
-    }
-    is_told.then_some(holding)
-}
-
 /// What a process holds by page size, and its heaviest mappings by name; `None` where nobody may
 /// look, or it is ending.
 pub fn mappings(pid: u32) -> Option<(Holding, Mappings)> {
@@ -305,8 +255,7 @@ THPeligible:           0
     #[test]
     fn what_is_held_is_counted_once() {
         let (holding, _) = read_smaps(SMAPS);
-        let expected = Holding([30 << 20, 0, 2 << 20, 4 << 20]);
-        assert_eq!((holding, holding.large() >> 20), (expected, 36));
+        assert_eq!((holding.kinds(), holding.large()), ([30 << 20, 0, 2 << 20, 4 << 20], 36 << 20));
     }
 
     #[test]

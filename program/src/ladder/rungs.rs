@@ -92,7 +92,7 @@ pub enum Proof {
     None,
     /// There are none but base pages in anonymous and shared memory.
     BaseOnly,
-    /// Kinds of [`super::maps::Holding::KINDS`] that hold some, by number.
+    /// Kinds of [`pagelab_sys::machine::proc::Holding::KINDS`] that hold some, by number.
     Kinds(&'static [usize]),
     /// Folios of so many bytes.
     Folios(u64),

@@ -14,10 +14,11 @@ use pagelab_record::{
     verdict::Better,
     vocabulary::{Check, tried},
 };
+use pagelab_sys::machine::proc::Holding;
 
 use super::{
     load::Score,
-    maps::{Holding, Mapped, Mappings, is_fuller},
+    maps::{Mapped, Mappings, is_fuller},
     once::Once,
     rungs::{Offer, Proof},
     warmth::Warmed,

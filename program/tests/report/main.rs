@@ -1,7 +1,9 @@
 //! Reports of programs over golden records.
 
+use pagelab_fault::{FITS, PART as FAULT};
 use pagelab_program::PART;
-use pagelab_report::{LATER, VIEWS, Views};
+use pagelab_report::{VIEWS, Views};
+use pagelab_translation::PART as TRANSLATION;
 
 #[cfg(test)]
 mod advise;
@@ -21,8 +23,6 @@ mod walks;
 
 /// What is shown of programs, and of what prices their faults.
 fn views() -> Views {
-    Views::new(
-        PART.views.iter().chain(VIEWS).chain(pagelab_fault::PART.views).chain(LATER),
-        |_, _| None,
-    )
+    let tables = [PART.views, VIEWS, FAULT.views, FITS.views, TRANSLATION.views];
+    Views::new(tables.into_iter().flatten(), |_, _| None)
 }

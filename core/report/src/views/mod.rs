@@ -6,16 +6,11 @@ mod environment;
 mod findings;
 mod other;
 mod outcomes;
-mod segment;
-mod tlb;
-
-use pagelab_record::vocabulary::series::LOAD;
 
 pub(crate) use self::environment::{display as display_fact, facts};
 use crate::{
-    Run, Section, Time,
+    Run, Section,
     view::{
-        Derive::{self, Alone},
         Rank,
         Sections::{Each, Many},
         View,
@@ -42,27 +37,6 @@ pub const VIEWS: &[View] = &[
         ..View::NONE
     },
 ];
-
-/// What is in no part yet and comes before emulated memory.
-pub const OTHERS: &[View] = &[View {
-    workloads: &[segment::WORKLOAD],
-    short: &["size"],
-    derive: &[Derive::Limits(segment::derive)],
-    sections: Each(&[segment::section]),
-    headlines: segment::headlines,
-    ..View::NONE
-}];
-
-/// Those after emulated memory.
-pub const LATER: &[View] = &[View {
-    workloads: &[tlb::WORKLOAD],
-    main: &[(LOAD, Time::Elapsed)],
-    short: &["page", "size"],
-    derive: &[Alone(tlb::derive)],
-    sections: Each(&[tlb::section]),
-    headlines: tlb::headlines,
-    ..View::NONE
-}];
 
 /// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {

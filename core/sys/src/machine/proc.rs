@@ -4,6 +4,7 @@
 //! line. A line that the format does not allow is skipped.
 
 mod groups;
+mod holding;
 mod numa_maps;
 mod swaps;
 mod zones;
@@ -18,6 +19,7 @@ use std::{
 };
 
 pub use groups::{Group, Mount, group, groups, mounts};
+pub use holding::Holding;
 pub use numa_maps::{Placement, placements};
 pub use pagelab_interpose::proc_maps::{Mapping, field, mappings, sizes};
 pub use swaps::{InUse, in_use};

@@ -4,9 +4,9 @@
 //! ends; the price of each comes from chains of loads of the same run, that wait for each other or
 //! do not.
 
-use pagelab_record::{translation::Prices as Chains, walks::End};
-
+use pagelab_record::walks::End;
 use pagelab_report::{Entry, Quantity, Unit};
+use pagelab_translation::prices::Prices as Chains;
 
 /// Of eight entries of a page table in a cache line, pages in order bring one.
 const IN_ORDER: f64 = 8.0;
