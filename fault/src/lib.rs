@@ -35,6 +35,7 @@ pub const PART: Part = Part {
     workloads: WORKLOADS,
     requirements: requirements::REQUIREMENTS,
     views: views::VIEWS,
+    examples: include_str!("examples.txt"),
     suites: SUITES,
     publications: &[
         publication!("micro-pagefault", "report.j2"),

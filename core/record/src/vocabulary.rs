@@ -8,7 +8,6 @@
 #![expect(missing_docs, reason = "a name says what it is; what it holds, who measures it says")]
 
 pub(crate) mod check;
-pub mod path;
 pub mod tried;
 
 pub use check::{Check, Said};

@@ -22,6 +22,7 @@ mod inside;
 mod kernel;
 mod log;
 mod monitor;
+pub(crate) mod names;
 mod qemu;
 mod saved;
 mod symbols;

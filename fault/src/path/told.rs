@@ -7,12 +7,7 @@
 use pagelab_bench::{Error, Meter, Witness};
 use pagelab_record::{
     Measured, Signed, Table, Unit,
-    vocabulary::{
-        Check,
-        arm::OURS,
-        path::{CLASS, DIFFERS, KERNEL, PLACES_TABLE, counter, series},
-        table::STACK,
-    },
+    vocabulary::{Check, arm::OURS, table::STACK},
 };
 use pagelab_sys::loops::marks::ROUTINE;
 
@@ -21,6 +16,7 @@ use super::{
     debugger::Steps,
     fold::Boot,
     log::{Counts, PLACES},
+    names::{CLASS, DIFFERS, KERNEL, PLACES_TABLE, counter, series},
 };
 
 /// What is told of some boots.

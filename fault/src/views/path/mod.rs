@@ -9,7 +9,7 @@ mod profile;
 
 use std::collections::BTreeSet;
 
-use pagelab_record::{Signed, vocabulary::path::counter::USER};
+use pagelab_record::Signed;
 
 use pagelab_record::vocabulary::parameter;
 use pagelab_report::{
@@ -19,6 +19,7 @@ use pagelab_report::{
 
 pub(crate) use self::compared::COUNTING;
 use self::profile::{Class, Profile};
+use crate::path::names::counter::USER;
 
 /// The workload that this file reads.
 pub(crate) use crate::path::NAME as WORKLOAD;

@@ -6,13 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagelab_record::{
-    Measured,
-    vocabulary::{
-        path::{CLASS, KERNEL, PLACES_TABLE, counter},
-        table::STACK,
-    },
-};
+use pagelab_record::{Measured, vocabulary::table::STACK};
+
+use crate::path::names::{CLASS, KERNEL, PLACES_TABLE, counter};
 
 /// Instructions of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
