@@ -7,7 +7,7 @@
 //!
 //! The kinds of fault are those of `fault/latency`: their stage prepares the memory between the map
 //! and the touch, outside every clock. Calls that another thread makes meanwhile are in
-//! [`super::beside`].
+//! [`pagelab_mappings::beside`].
 //!
 //! What the touch must do to the fault counters and the page table follows from a formula, and a
 //! repetition that does anything else is not a measurement.

@@ -3,7 +3,7 @@
 //! The one idea: a lap over gigabytes lasts longer than the two seconds after which the kernel
 //! hands free memory to its host again, so no lap is spared, and taking it again does not help. So
 //! the lap goes in pieces with a clock pair each. Their CPU time tells the cold ones, because a
-//! preemption takes none: those above [`COLDER`] times the lowest level that the process has seen.
+//! preemption takes none: those above `COLDER` times the lowest level that the process has seen.
 //! A piece next to a cold one may be cold in part and goes with it.
 //!
 //! Between the pieces, outside every clock pair, the thread's CPU time is read. Nothing allocates.
