@@ -45,9 +45,6 @@ pub const PART: Part = Part {
     ..Part::NONE
 };
 
-/// What stands behind segments in a report: cases of several workers, and of several page sizes.
-pub const FITS: Part = Part { views: views::FITS, ..Part::NONE };
-
 /// In the order of `list`.
 const WORKLOADS: Table = &[
     &limit::timer::TIMER,

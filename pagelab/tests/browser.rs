@@ -10,9 +10,9 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pagelab_fault::FITS;
+use pagelab_parts::views;
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -109,21 +109,6 @@ fn look_at(page: &str, charts_min: usize) {
         let paper = if dark { "rgb(20, 24, 27)" } else { "rgb(251, 251, 249)" };
         assert_eq!(visit.said("paper"), paper);
     }
-}
-
-fn views() -> Views {
-    let [program, fault, segments, emulation, memtype, translation, tiering] = [
-        pagelab_program::PART,
-        pagelab_fault::PART,
-        pagelab_segments::PART,
-        pagelab_emulation::PART,
-        pagelab_memtype::PART,
-        pagelab_translation::PART,
-        pagelab_tiering::PART,
-    ];
-    let before = [program.views, VIEWS, fault.views, segments.views, FITS.views, emulation.views];
-    let behind = [memtype.views, translation.views, tiering.views];
-    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }
 
 fn golden() -> Contents {

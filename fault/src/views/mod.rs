@@ -11,20 +11,15 @@ pub(crate) mod throughput;
 mod userfaultfd;
 mod workers;
 
-use std::sync::LazyLock;
-
 use pagelab_record::vocabulary::series::{END_TO_END, FAULT};
 use pagelab_report::{
     Derive::{self, Alone},
-    Rank, Rule,
+    Rank,
     Sections::{Each, Many},
     Time, View,
 };
 
 use self::throughput::FAULT_IN;
-
-/// What is worth a sentence.
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| Rule::read(include_str!("rules.toml")));
 
 /// In the order of reading.
 pub(crate) const VIEWS: &[View] = &[
@@ -34,7 +29,6 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["kind", "page"],
         derive: &[Derive::Limits(latency::derive)],
         sections: Each(&[latency::section]),
-        findings: || &RULES,
         headlines: latency::headlines,
         ..View::NONE
     },
@@ -72,6 +66,13 @@ pub(crate) const VIEWS: &[View] = &[
         headlines: throughput::headlines,
         ..View::NONE
     },
+    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
+    View {
+        sections: Each(&[fit::section]),
+        headlines: fit::headlines,
+        json: &[("derived.fits", |run| Some(line::json(run)))],
+        ..View::NONE
+    },
     View {
         rank: Rank::Limits,
         is_limit: true,
@@ -81,17 +82,6 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["level"],
         sections: Each(&[limits::section]),
         headlines: limits::headlines,
-        ..View::NONE
-    },
-];
-
-/// Of workers, and of lines through the cost of page sizes: behind segments.
-pub(crate) const FITS: &[View] = &[
-    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
-    View {
-        sections: Each(&[fit::section]),
-        headlines: fit::headlines,
-        json: &[("derived.fits", |run| Some(line::json(run)))],
         ..View::NONE
     },
 ];

@@ -1,7 +1,6 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
-use pagelab_fault::FITS;
-use pagelab_report::{VIEWS, Views};
+use pagelab_parts::views;
 
 #[cfg(test)]
 mod compare;
@@ -28,19 +27,3 @@ mod made_suites;
 mod memtype;
 #[cfg(test)]
 mod page;
-#[cfg(test)]
-/// What is shown of every workload, with nothing that is left unsaid.
-fn views() -> Views {
-    let [program, fault, segments, emulation, memtype, translation, tiering] = [
-        pagelab_program::PART,
-        pagelab_fault::PART,
-        pagelab_segments::PART,
-        pagelab_emulation::PART,
-        pagelab_memtype::PART,
-        pagelab_translation::PART,
-        pagelab_tiering::PART,
-    ];
-    let before = [program.views, VIEWS, fault.views, segments.views, FITS.views, emulation.views];
-    let behind = [memtype.views, translation.views, tiering.views];
-    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
-}

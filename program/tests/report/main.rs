@@ -1,6 +1,5 @@
 //! Reports of programs over golden records.
 
-use pagelab_fault::{FITS, PART as FAULT};
 use pagelab_program::PART;
 use pagelab_report::{VIEWS, Views};
 use pagelab_translation::PART as TRANSLATION;
@@ -23,6 +22,6 @@ mod walks;
 
 /// What is shown of programs, and of what prices their faults.
 fn views() -> Views {
-    let tables = [PART.views, VIEWS, FAULT.views, FITS.views, TRANSLATION.views];
+    let tables = [PART.views, VIEWS, pagelab_fault::PART.views, TRANSLATION.views];
     Views::new(tables.into_iter().flatten(), |_, _| None)
 }
