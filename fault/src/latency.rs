@@ -94,6 +94,9 @@ const PARAMS: &[Param] = &[
     Param { kind: Kind::Choice(Lie::WORDS), ..space::LIE },
 ];
 
+/// What it is called.
+pub const NAME: &str = LATENCY.about.name;
+
 /// See the module's documentation.
 pub const LATENCY: Described<OneByOne> = Described {
     resolve: |case| {

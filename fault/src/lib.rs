@@ -19,11 +19,14 @@ pub mod stages;
 pub mod stalls;
 pub mod throughput;
 pub mod userfaultfd;
+mod views;
 
 use std::process::ExitCode;
 
 use pagelab_bench::Table;
 use pagelab_cli::{Hidden, Part, publication, settings::CASE_COMMAND};
+
+pub use self::views::throughput::{FAULT_IN, release_per_page};
 
 use self::path::guest;
 
@@ -31,6 +34,7 @@ use self::path::guest;
 pub const PART: Part = Part {
     workloads: WORKLOADS,
     requirements: requirements::REQUIREMENTS,
+    views: views::VIEWS,
     suites: SUITES,
     publications: &[
         publication!("micro-pagefault", "report.j2"),
@@ -39,6 +43,10 @@ pub const PART: Part = Part {
     hidden: &[Hidden { is_it: guest::is_first, main: first_process }],
     ..Part::NONE
 };
+
+/// What reports show of workers and of fits over page sizes: a row of its own, because it comes
+/// behind what takes faults in segments.
+pub const FITS: Part = Part { views: views::FITS, ..Part::NONE };
 
 /// In the order of `list`.
 const WORKLOADS: Table = &[

@@ -70,6 +70,9 @@ const PARAMS: &[Param] = &[
     space::LIE,
 ];
 
+/// What it is called.
+pub const NAME: &str = THROUGHPUT.about.name;
+
 /// See the module's documentation.
 pub const THROUGHPUT: Described<InBulk> = Described {
     resolve: |case| {

@@ -14,7 +14,7 @@ use std::{
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_cli::{Part, part, suites::SUITES};
-use pagelab_report::{FITS as FIT_VIEWS, VIEWS};
+use pagelab_report::VIEWS;
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
@@ -25,18 +25,15 @@ const PARTS: &[&Part] = &[
     &SEVERAL,
     &pagelab_fault::PART,
     &pagelab_segments::PART,
-    &FITS,
+    &pagelab_fault::FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
-/// What is about several parts, or in none yet.
+/// What is about several parts, or in none.
 const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
-
-/// What stands behind segments.
-const FITS: Part = Part { views: FIT_VIEWS, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

@@ -9,19 +9,16 @@ pub(crate) const PARTS: &[&Part] = &[
     &SEVERAL,
     &pagelab_fault::PART,
     &pagelab_segments::PART,
-    &FITS,
+    &pagelab_fault::FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &pagelab_translation::PART,
     &pagelab_tiering::PART,
 ];
 
-/// What is about several parts, or in none yet.
+/// What is about several parts, or in none.
 const SEVERAL: Part =
     Part { views: VIEWS, examples: include_str!("examples.txt"), suites: SUITES, ..Part::NONE };
-
-/// What stands behind segments.
-const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
 
 #[cfg(test)]
 mod tests;

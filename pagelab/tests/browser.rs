@@ -11,7 +11,7 @@
 use std::{fs, path::Path, process::Command};
 
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, FITS, Forms, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -111,16 +111,18 @@ fn look_at(page: &str, charts_min: usize) {
 }
 
 fn views() -> Views {
-    let [program, segments, emulation, memtype, translation, tiering] = [
+    let [program, fault, segments, fits, emulation, memtype, translation, tiering] = [
         pagelab_program::PART,
+        pagelab_fault::PART,
         pagelab_segments::PART,
+        pagelab_fault::FITS,
         pagelab_emulation::PART,
         pagelab_memtype::PART,
         pagelab_translation::PART,
         pagelab_tiering::PART,
     ];
-    let before = [program.views, VIEWS, segments.views, FITS, emulation.views];
-    let behind = [memtype.views, translation.views, tiering.views];
+    let before = [program.views, VIEWS, fault.views, segments.views, fits.views];
+    let behind = [emulation.views, memtype.views, translation.views, tiering.views];
     Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }
 

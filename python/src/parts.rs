@@ -12,6 +12,7 @@ const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
 const FAULT: Part = quiet(&pagelab_fault::PART);
 const EMULATION: Part = quiet(&pagelab_emulation::PART);
 const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
+const FITS: Part = quiet(&pagelab_fault::FITS);
 const SEGMENTS: Part = quiet(&pagelab_segments::PART);
 const TRANSLATION: Part = quiet(&pagelab_translation::PART);
 const TIERING: Part = quiet(&pagelab_tiering::PART);
@@ -21,11 +22,8 @@ const fn quiet(part: &Part) -> Part {
     Part { workloads: part.workloads, views: part.views, ..Part::NONE }
 }
 
-/// What is about several parts, or in none yet.
+/// What is about several parts, or in none.
 const SEVERAL: Part = Part { views: VIEWS, ..Part::NONE };
-
-/// What stands behind segments.
-const FITS: Part = Part { views: pagelab_report::FITS, ..Part::NONE };
 
 /// Names the parts; before anything else.
 pub(crate) fn name() {

@@ -18,20 +18,6 @@ pub mod fact {
     pub const HOST_NAME: &str = "host_name";
 }
 
-/// Workloads.
-pub mod workload {
-    pub const THROUGHPUT: &str = "fault/throughput";
-    pub const LATENCY: &str = "fault/latency";
-    pub const STAGES: &str = "fault/stages";
-    pub const USERFAULTFD: &str = "fault/userfaultfd";
-    pub const PATH: &str = "fault/path";
-    pub const CLEAR: &str = "limit/clear";
-    pub const COPY: &str = "limit/copy";
-    pub const READ: &str = "limit/read";
-    pub const TIMER: &str = "limit/timer";
-    pub const SYSCALL: &str = "limit/syscall";
-}
-
 /// Parameters of a case.
 pub mod parameter {
     /// In the order in which a report names them; the others follow by name.

@@ -58,7 +58,7 @@ impl Node<'_> {
 
 impl Flame {
     /// Draws stacks, each with what both sides take; `None` where none takes anything.
-    pub(crate) fn of<'s>(
+    pub fn of<'s>(
         title: String,
         caption: &str,
         stacks: impl Iterator<Item = (&'s str, [i64; 2])>,

@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use crate::{
     Entry, Limits, Run,
     findings::{Cell, Compared, Finding},
-    fit::Fit,
     numbers::Number,
 };
 
@@ -24,9 +23,7 @@ const SCHEMA: &str = "pagelab.report/1";
 
 /// The whole report as a JSON value.
 pub(crate) fn value(run: &Run) -> Value {
-    let Run { header, damage, published, limits, fits, findings, .. } = run;
-    let mut limits = limits_value(limits);
-    limits["fits"] = fits.iter().map(fit_value).collect();
+    let Run { header, damage, published, limits, findings, .. } = run;
     let mut value = json!({
         "schema": SCHEMA,
         "run": header.run,
@@ -37,11 +34,11 @@ pub(crate) fn value(run: &Run) -> Value {
         "damage": damage.as_ref().map(|damage| json!({"line": damage.line, "why": damage.why})),
         "cases": run.all().map(case_value).collect::<Vec<_>>(),
         "published": published.iter().map(case_value).collect::<Vec<_>>(),
-        "derived": limits,
+        "derived": limits_value(limits),
         "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
     });
     for (name, more) in run.views.json(run) {
-        value[name] = more;
+        *name.split('.').fold(&mut value, |value, name| &mut value[name]) = more;
     }
     value
 }
@@ -124,26 +121,6 @@ fn finding_value(finding: &Finding) -> Value {
         "caveat": finding.caveat,
         "ratios": finding.ratios.iter().map(ratio).collect::<Vec<_>>(),
     })
-}
-
-fn fit_value(fit: &Fit) -> Value {
-    let line = fit.line.map(|line| {
-        json!({
-            "fixed_ns": line.intercept,
-            "fixed_ns_error": line.intercept_error,
-            "ns_per_kib": line.slope,
-            "r_squared": line.r_squared,
-        })
-    });
-    let points: Vec<Value> =
-        fit.points.iter().map(|(kib, cost)| json!({"kib": kib, "cost": cost})).collect();
-    let mut value =
-        json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line});
-    if let Some(r_squared) = fit.refused {
-        let why = format!("the sizes do not lie on a line (R² {r_squared:.3})");
-        value["why"] = why.into();
-    }
-    value
 }
 
 /// A number with everything that says of what it is, in base units; a case without numbers has one

@@ -13,8 +13,7 @@ mod compare;
 mod document;
 pub mod entry;
 mod findings;
-mod fit;
-mod flame;
+pub mod flame;
 mod forms;
 mod gathered;
 mod grid;
@@ -44,12 +43,12 @@ pub use compare::{
 pub use forms::Forms;
 pub use json::{Line, Lines, Told};
 pub use listing::Listing;
-pub use metric::{FAULT_IN, Statistic};
+pub use metric::{FAULT_IN, Statistic, steps_of};
 pub use published::Publication;
 pub use report::Report;
 pub use terminal::Style;
 pub use view::{Defaults, Derive, Rank, Said, Sections, View, Views};
-pub use views::{FITS, VIEWS, release_per_page};
+pub use views::VIEWS;
 pub use visible::visible;
 
 // What a view is drawn with is named here, so that a view need not know the files.

@@ -4,10 +4,7 @@
 //! instruction breaks was none. Only valid limits of the same run count; without them a share is
 //! left out, never guessed.
 
-use pagelab_record::vocabulary::{
-    counter,
-    workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
-};
+use pagelab_record::vocabulary::counter;
 
 use crate::{At, Cell, Entry, Note, Numbers, Quantity, Tone, Unit, elapsed, parameter};
 
@@ -23,9 +20,17 @@ pub const OVER: &str = "over_limit";
 
 /// Levels of the memory hierarchy, nearest first.
 const LEVELS: [&str; 4] = ["l1", "l2", "llc", "dram"];
-/// Operations that have a ceiling: workload, series, and heading.
-pub const OPERATIONS: [(&str, &str, &str); 3] =
-    [(CLEAR, "clear", "clear"), (COPY, "copy", "copy"), (READ, "read", "read")];
+/// What the timer or the harness costs: workload, series, name, and what it means.
+pub type Cost = (&'static str, &'static str, &'static str, &'static str);
+
+/// The workloads whose results are ceilings.
+#[derive(Debug)]
+pub struct Ceilings {
+    /// Clearing, copying and reading: workload, series, and heading.
+    pub operations: [(&'static str, &'static str, &'static str); 3],
+    /// What measuring costs.
+    pub costs: &'static [Cost],
+}
 
 /// A ceiling and what reached it.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +48,7 @@ pub struct Level {
     pub name: String,
     /// Bytes that were worked on.
     pub buffer_bytes: u64,
-    /// Clear, copy and read, in the order of [`OPERATIONS`].
+    /// Clear, copy and read, in the order of [`Ceilings`].
     pub best: [Option<Best>; 3],
 }
 
@@ -56,16 +61,19 @@ pub struct Limits {
     pub costs: Vec<(&'static str, Quantity, &'static str)>,
     /// Ticks of the time stamp counter a second.
     pub tsc_hz: Option<f64>,
+    /// The workload that clears.
+    pub clears: &'static str,
 }
 
 impl Limits {
     /// Gathers the limits among the entries of a run.
-    pub fn of(entries: &[Entry]) -> Self {
-        let levels = LEVELS.iter().filter_map(|name| level(entries, name)).collect();
+    pub fn of(entries: &[Entry], ceilings: &Ceilings) -> Self {
+        let levels = LEVELS.iter().filter_map(|name| level(entries, ceilings, name)).collect();
         let tsc_hz =
             entries.iter().filter_map(|entry| entry.counter(counter::TSC_HZ)).find(|hz| *hz > 0);
         let tsc_hz = tsc_hz.map(|hz| hz as f64);
-        Self { levels, costs: costs(entries, tsc_hz), tsc_hz }
+        let costs = costs(entries, ceilings, tsc_hz);
+        Self { levels, costs, tsc_hz, clears: ceilings.operations[0].0 }
     }
 
     /// Bandwidth of clearing memory that no cache holds: what bounds a fault that must clear.
@@ -74,10 +82,10 @@ impl Limits {
         dram.best[0].as_ref().map(|best| best.bandwidth)
     }
 
-    /// The level that [`Limits::clear`] is of, and the arm that reached it.
-    pub fn clear_by(&self) -> Option<(&str, &str)> {
+    /// What [`Limits::clear`] is of: the workload, the level, and the arm that reached it.
+    pub fn clear_by(&self) -> Option<[&str; 3]> {
         let dram = self.levels.iter().find(|level| level.name == "dram")?;
-        Some((&dram.name, &dram.best[0].as_ref()?.arm))
+        Some([self.clears, &dram.name, &dram.best[0].as_ref()?.arm])
     }
 
     /// Bandwidth of reading memory that no cache holds.
@@ -152,9 +160,9 @@ pub fn over_limit_note(shares: &[(String, Quantity)]) -> Option<Note> {
     over_note(shares, why, "measure the limits again on a quiet machine")
 }
 
-fn level(entries: &[Entry], name: &str) -> Option<Level> {
+fn level(entries: &[Entry], ceilings: &Ceilings, name: &str) -> Option<Level> {
     let mut level = Level { name: name.to_owned(), ..Level::default() };
-    for (best, (workload, series, _)) in level.best.iter_mut().zip(OPERATIONS) {
+    for (best, (workload, series, _)) in level.best.iter_mut().zip(ceilings.operations) {
         let mine = |entry: &&Entry| {
             entry.record.workload == workload && entry.value(parameter::LEVEL) == name
         };
@@ -174,19 +182,12 @@ fn level(entries: &[Entry], name: &str) -> Option<Level> {
     level.best.iter().any(Option::is_some).then_some(level)
 }
 
-fn costs(entries: &[Entry], tsc_hz: Option<f64>) -> Vec<(&'static str, Quantity, &'static str)> {
-    const COSTS: [(&str, &str, &str, &str); 4] = [
-        (TIMER, "pair", "empty timer pair", "median subtracted from every latency sample"),
-        (
-            TIMER,
-            "sample",
-            "latency loop, per sample",
-            "pair, recording and loop; only the pair is in a sample",
-        ),
-        (TIMER, "record", "recording a sample", "the histogram's part of that"),
-        (SYSCALL, "getppid", "system call", "getppid: the way into the kernel and back"),
-    ];
-    let cost = |(workload, series, name, meaning)| {
+fn costs(
+    entries: &[Entry],
+    ceilings: &Ceilings,
+    tsc_hz: Option<f64>,
+) -> Vec<(&'static str, Quantity, &'static str)> {
+    let cost = |&(workload, series, name, meaning): &Cost| {
         let entry = entries.iter().find(|entry| entry.record.workload == workload)?;
         let arm = entry.numbers.arms(series).into_iter().next()?;
         let median = entry.numbers.get(elapsed(arm, series), "p50")?;
@@ -196,7 +197,7 @@ fn costs(entries: &[Entry], tsc_hz: Option<f64>) -> Vec<(&'static str, Quantity,
         };
         Some((name, median, meaning))
     };
-    COSTS.into_iter().filter_map(cost).collect()
+    ceilings.costs.iter().filter_map(cost).collect()
 }
 
 #[cfg(test)]

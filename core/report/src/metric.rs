@@ -205,7 +205,7 @@ pub(crate) fn samples(measured: &Measured, place: &Place) -> Option<(Samples, Se
 }
 
 /// Every value that was seen, and the share of all that is done by then.
-pub(crate) fn steps_of(samples: &Samples) -> Vec<(f64, f64)> {
+pub fn steps_of(samples: &Samples) -> Vec<(f64, f64)> {
     let (merged, mut seen) = (samples.merged(), 0);
     let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
         seen += step.count_since_last_iteration();

@@ -5,7 +5,7 @@
 
 use pagelab_record::{RunHeader, journal::Damage};
 
-use crate::{Entry, Limits, Views, findings::Finding, fit::Fit, published::Publication};
+use crate::{Entry, Limits, Views, findings::Finding, published::Publication};
 
 /// A run with everything that is derived from it.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +26,6 @@ pub struct Run {
     pub published: Vec<Entry>,
     /// The limits of its machine.
     pub limits: Limits,
-    /// Lines through the cost of sizes.
-    pub(crate) fits: Vec<Fit>,
     /// Sentences that its numbers carry.
     pub(crate) findings: Vec<Finding>,
 }

@@ -15,7 +15,7 @@ use crate::{
     cases::name_shortly,
     compare::{Counting, Most},
     findings::of as findings_of,
-    fit::fits,
+    limits::Ceilings,
     parameter, parameters,
     published::Publication,
 };
@@ -46,12 +46,14 @@ pub struct View {
     pub counting: Option<&'static Counting>,
     /// Whether its workloads measure a limit of the machine: what was asked for comes before them.
     pub is_limit: bool,
+    /// What of its workloads every result is set against.
+    pub ceilings: Option<&'static Ceilings>,
     /// Whether they come in rounds: a later record holds the rounds before it, and what else its
     /// run measured decides nothing.
     pub in_rounds: bool,
     /// Whether the only case of a run stands beside the only one of another, whatever it is called.
     pub is_lone: bool,
-    /// What it adds to the report as JSON, by name.
+    /// What it adds to the report as JSON, by name; a dot leads into what is there.
     pub json: &'static [(&'static str, Said)],
     /// Whether a record of any workload is left out of sections: it only says what is predicted of
     /// those that this row shows.
@@ -70,6 +72,7 @@ impl View {
         short: &[],
         counting: None,
         is_limit: false,
+        ceilings: None,
         in_rounds: false,
         is_lone: false,
         json: &[],
@@ -194,7 +197,8 @@ impl Views {
             let first = records.iter().position(|record| record.workload == entry.record.workload);
             (first, kind, parameters::page_rank(entry.value(parameter::PAGE)))
         });
-        let limits = Limits::of(&entries);
+        let ceilings = self.rows.iter().find_map(|view| view.ceilings);
+        let limits = ceilings.map(|it| Limits::of(&entries, it)).unwrap_or_default();
         for entry in &mut entries {
             for derive in self.of(&entry.record.workload).derive {
                 if let Derive::Limits(derive) = derive {
@@ -211,24 +215,12 @@ impl Views {
         }
         let is_aside = |entry: &Entry| self.rows.iter().any(|row| (row.is_aside)(header, entry));
         let (aside, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_aside);
-        let fits = fits(&entries);
         let findings = findings_of(&entries, &limits);
         let published = publications.iter().flat_map(Publication::records);
         let published = published.map(|record| self.entry(record)).collect();
         let (header, damage) = (header.clone(), damage.cloned());
         let (views, publications) = (self.clone(), publications.to_vec());
-        Run {
-            views,
-            header,
-            damage,
-            entries,
-            aside,
-            publications,
-            published,
-            limits,
-            fits,
-            findings,
-        }
+        Run { views, header, damage, entries, aside, publications, published, limits, findings }
     }
 
     /// Every section that the records support.

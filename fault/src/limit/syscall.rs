@@ -11,6 +11,9 @@ use super::Only;
 
 const CALLS: u64 = 1000;
 
+/// What it is called.
+pub const NAME: &str = SYSCALL.about.name;
+
 /// See the module's documentation.
 pub const SYSCALL: Described<Only> = Described::new(
     "limit/syscall",

@@ -18,6 +18,9 @@ use super::Only;
 /// Samples in one repetition: the histogram and the values stay in the caches, as they do in use.
 const SAMPLES: usize = 4096;
 
+/// What it is called.
+pub const NAME: &str = TIMER.about.name;
+
 /// See the module's documentation.
 pub const TIMER: Described<Only> = Described::new(
     "limit/timer",

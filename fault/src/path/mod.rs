@@ -75,6 +75,9 @@ const PAGES: &[&str] =
 const TOUCHES: u64 = 2048;
 const SIZE_MAX: u64 = 128 << 20;
 
+/// What it is called.
+pub const NAME: &str = PATH.about.name;
+
 /// See the module's documentation.
 pub const PATH: Described<Asked> = Described {
     resolve: |case| {

@@ -60,6 +60,9 @@ const REFUSALS: &[Refusal<Asked>] = &[
 /// Largest size, in bytes.
 const SIZE_MAX: u64 = 32 << 20;
 
+/// What it is called.
+pub const NAME: &str = STAGES.about.name;
+
 /// See the module's documentation.
 pub const STAGES: Described<Traced> = Described {
     parts: &[&Over { of: |traced: &Traced| &traced.0, tables: &[REFUSALS] }],

@@ -134,6 +134,9 @@ const REFUSALS: &[Refusal<Choice>] = &[
     ),
 ];
 
+/// What it is called.
+pub const NAME: &str = USERFAULTFD.about.name;
+
 /// See the module's documentation.
 pub const USERFAULTFD: Described<Choice> = Described {
     resolve: |case| {

@@ -25,16 +25,22 @@ mod explain;
 mod fleet;
 mod history;
 mod interruption;
+#[path = "../../../fault/tests/e2e/kinds_anon.rs"]
 mod kinds_anon;
+#[path = "../../../fault/tests/e2e/kinds_file.rs"]
 mod kinds_file;
 mod knobs;
+#[path = "../../../fault/tests/e2e/lies.rs"]
 mod lies;
 mod limits;
 #[path = "../../../memtype/tests/e2e/memtype.rs"]
 mod memtype;
 mod output;
+#[path = "../../../fault/tests/e2e/path.rs"]
 mod path;
+#[path = "../../../fault/tests/e2e/populate.rs"]
 mod populate;
+#[path = "../../../fault/tests/e2e/proof.rs"]
 mod proof;
 mod reports;
 mod runners;
@@ -45,8 +51,10 @@ mod second_user;
 mod segment;
 #[path = "../../../segment/tests/e2e/segment_fault.rs"]
 mod segment_fault;
+#[path = "../../../fault/tests/e2e/stages.rs"]
 mod stages;
 mod support;
+#[path = "../../../fault/tests/e2e/throughput.rs"]
 mod throughput;
 #[path = "../../../tiering/tests/e2e/tier.rs"]
 mod tier;
@@ -60,4 +68,5 @@ mod tlb;
 mod trace;
 #[path = "../../../program/tests/e2e/tries/mod.rs"]
 mod tries;
+#[path = "../../../fault/tests/e2e/userfaultfd.rs"]
 mod userfaultfd;

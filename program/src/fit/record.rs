@@ -6,12 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use pagelab_fault::latency::NAME as LATENCY;
 use pagelab_interpose::preload::log::Way;
 use pagelab_record::{
     Case, Measured, Outcome, Record, Table,
     stats::Samples,
     units::whole,
-    vocabulary::{arm, series, tried, workload::LATENCY},
+    vocabulary::{arm, series, tried},
 };
 
 use super::{

@@ -1,7 +1,7 @@
 //! Reports of programs over golden records.
 
 use pagelab_program::PART;
-use pagelab_report::{FITS, VIEWS, Views};
+use pagelab_report::{VIEWS, Views};
 use pagelab_translation::PART as TRANSLATION;
 
 #[cfg(test)]
@@ -22,6 +22,7 @@ mod walks;
 
 /// What is shown of programs, and of what prices their faults.
 fn views() -> Views {
-    let tables = [PART.views, VIEWS, FITS, TRANSLATION.views];
+    let [fault, fits] = [pagelab_fault::PART, pagelab_fault::FITS];
+    let tables = [PART.views, VIEWS, fault.views, fits.views, TRANSLATION.views];
     Views::new(tables.into_iter().flatten(), |_, _| None)
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Case, Measured, Nature,
     verdict::{Ratio, Verdict},
-    vocabulary::{arm::CONTROL, workload::CLEAR},
+    vocabulary::arm::CONTROL,
 };
 
 use self::rules::{Base, Bounds, Cells, RULES, Rule, Take};
@@ -193,9 +193,9 @@ fn base_of<'e>(
     let base = match &cells.base {
         Base::Arm(other) => (entry, [Some(value), Some(other)]),
         Base::Clear => {
-            let (level, arm) = limits.clear_by()?;
+            let [workload, level, arm] = limits.clear_by()?;
             let is_it = |entry: &&Entry| {
-                entry.record.workload == CLEAR && entry.value(parameter::LEVEL) == level
+                entry.record.workload == workload && entry.value(parameter::LEVEL) == level
             };
             (entries.iter().find(is_it)?, [None, Some(arm)])
         }

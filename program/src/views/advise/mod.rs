@@ -20,7 +20,8 @@ use pagelab_record::{
     verdict::Verdict,
 };
 
-use pagelab_record::vocabulary::{arm::OURS as ARM, parameter, workload::THROUGHPUT as WORKLOAD};
+use pagelab_fault::throughput::NAME as WORKLOAD;
+use pagelab_record::vocabulary::{arm::OURS as ARM, parameter};
 use pagelab_report::{
     Entry, Headline, Limits, Quantity, Run, Section, Time, Unit,
     cases::{is_parallel, touches_fault},

@@ -16,7 +16,8 @@ use super::{
     ARM, FILE_MINOR, Group, MKWRITE,
     knobs::{self, Knob, density},
 };
-use pagelab_record::vocabulary::{parameter, workload::LATENCY};
+use pagelab_fault::latency::NAME as LATENCY;
+use pagelab_record::vocabulary::parameter;
 use pagelab_report::{At, Block, Entry, Note, Quantity, Time, Tone, Unit, group_thousands};
 
 /// The kind of faults of which nothing says what they were.

@@ -12,15 +12,14 @@ use pagelab_record::{
 };
 
 use super::{WORKLOAD, cell, priced::Walks};
+use pagelab_fault::{
+    FAULT_IN, latency::NAME as LATENCY, release_per_page, throughput::NAME as THROUGHPUT,
+};
 use pagelab_record::vocabulary::{
     arm::{CONTROL, OURS},
     parameter, series,
-    workload::{LATENCY, THROUGHPUT},
 };
-use pagelab_report::{
-    Entry, FAULT_IN, Quantity, Time, Unit, cases::is_parallel, clock_of, cpu, elapsed,
-    release_per_page,
-};
+use pagelab_report::{Entry, Quantity, Time, Unit, cases::is_parallel, clock_of, cpu, elapsed};
 
 /// What a fault of one kind and page costs.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use pagelab_record::{Clock, Data, Measured, Outcome, Record, vocabulary::Check};
 use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
-use crate::golden::{case, claim, counters, histogram, journal, measured, values};
+use crate::made::{case, claim, counters, histogram, journal, measured, values};
 
 const PLAIN: Style = Style { color: false, width: 160 };
 const SHORT: [(&str, u64); 5] =

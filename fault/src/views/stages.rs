@@ -8,13 +8,14 @@
 
 use pagelab_record::{Case, Measured, units::place, vocabulary::counter};
 
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     At, Cell, Column, Entry, Grid, Headline, Numbers, Quantity, Run, Section, Tone, Unit, all_rows,
-    columns, elapsed, headline, parameter,
+    columns, elapsed, headline,
 };
 
 /// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::STAGES as WORKLOAD;
+pub(crate) use crate::stages::NAME as WORKLOAD;
 use pagelab_record::vocabulary::{
     arm::CONTROL, arm::ONE_EVENT as ONE, arm::TRACED, arm::UNTRACED, series::END_TO_END as WHOLE,
 };

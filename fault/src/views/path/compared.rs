@@ -6,11 +6,10 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
-use pagelab_record::vocabulary::workload::PATH;
 use serde_json::{Value, json};
 
-use super::profile::Profile;
-use crate::{
+use super::{WORKLOAD, profile::Profile};
+use pagelab_report::{
     Block, Cell, Counting, Counts, Grid, Heading, Most, Named, Pair, Section, Standing, Tone,
     flame::Flame, group_thousands,
 };
@@ -32,7 +31,7 @@ fn paths<'r>(pairs: Vec<Named<'r>>) -> Arc<dyn Counts + 'r> {
 /// The paths of a pair, where that is what it is of and no claim of it fails.
 fn sides(pair: &Pair<'_>) -> Option<[Profile; 2]> {
     let path = |record: &pagelab_record::Record| {
-        let is_path = record.workload == PATH && Standing::of(record) != Standing::Invalid;
+        let is_path = record.workload == WORKLOAD && Standing::of(record) != Standing::Invalid;
         record.measured().filter(|_| is_path).and_then(Profile::of)
     };
     let [a, b] = [pair.a, pair.b].map(path);
@@ -289,7 +288,7 @@ mod tests {
             schema: SCHEMA.to_owned(),
             run: "r".to_owned(),
             boot: String::new(),
-            workload: PATH.to_owned(),
+            workload: WORKLOAD.to_owned(),
             nature: Nature::Emulated,
             case: Case::default().with("kind", "write"),
             ab: None,

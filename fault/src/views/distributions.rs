@@ -10,13 +10,13 @@ use pagelab_record::{
     vocabulary::{
         arm::{AS_PUBLISHED, CONTROL, OURS as ARM},
         series::FAULT,
-        workload::LATENCY,
     },
 };
 
-use crate::{
-    Axis, Curve, Entry, Mark, Plane, Scale, Time, Unit, chart::Dash, clock_of, hue,
-    metric::steps_of, parameters,
+use crate::latency::NAME;
+use pagelab_report::{
+    Axis, Curve, Entry, Mark, Plane, Scale, Time, Unit, chart::Dash, clock_of, hue, parameters,
+    steps_of,
 };
 
 /// More curves than this are drawn in families.
@@ -47,7 +47,7 @@ pub(crate) fn blocks(entries: &[Entry]) -> Vec<Plane> {
 }
 
 fn members(entries: &[Entry]) -> Vec<Members<'_>> {
-    let mine = entries.iter().filter(|entry| entry.record.workload == LATENCY);
+    let mine = entries.iter().filter(|entry| entry.record.workload == NAME);
     let mine: Vec<&Entry> =
         mine.filter(|entry| entry.is_valid() && !steps(entry, ARM).is_empty()).collect();
     if mine.len() <= TOGETHER_MAX {

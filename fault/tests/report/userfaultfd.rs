@@ -3,12 +3,12 @@
 use pagelab_record::{Clock, Measured, Outcome, Record, RunHeader, vocabulary::Check};
 use pagelab_report::{Forms, Report, Style};
 
-use crate::golden;
+use crate::made;
 
 const WIDE: Style = Style { color: false, width: 10_000 };
 
 fn case(handler: &str, op: &str, batch: &str, fifo: &str) -> pagelab_record::Case {
-    golden::case(&[
+    made::case(&[
         ("handler", handler),
         ("op", op),
         ("page", "4k"),
@@ -19,11 +19,10 @@ fn case(handler: &str, op: &str, batch: &str, fifo: &str) -> pagelab_record::Cas
 }
 
 fn record(case: pagelab_record::Case, quantiles: [u64; 6], page_ns: f64, holds: bool) -> Record {
-    let mut series =
-        golden::values("batch", "pagelab", Clock::Tsc, 8192, 32 << 20, page_ns * 8192.0);
+    let mut series = made::values("batch", "pagelab", Clock::Tsc, 8192, 32 << 20, page_ns * 8192.0);
     for process in 0..3 {
-        series.push(golden::histogram("pagelab", "fault", process, quantiles, 8192));
-        series.push(golden::histogram(
+        series.push(made::histogram("pagelab", "fault", process, quantiles, 8192));
+        series.push(made::histogram(
             "control",
             "fault",
             process,
@@ -33,12 +32,12 @@ fn record(case: pagelab_record::Case, quantiles: [u64; 6], page_ns: f64, holds: 
     }
     let observed = if holds { 8192 } else { 0 };
     let witness =
-        vec![golden::claim((Check::Messages, "messages read"), "pagelab", 8192, observed, 0)];
-    golden::measured("fault/userfaultfd", case, Measured { series, witness, ..Measured::default() })
+        vec![made::claim((Check::Messages, "messages read"), "pagelab", 8192, observed, 0)];
+    made::measured("fault/userfaultfd", case, Measured { series, witness, ..Measured::default() })
 }
 
 fn run() -> (RunHeader, Vec<Record>) {
-    let contents = golden::journal();
+    let contents = made::journal();
     let kept = |record: &Record| {
         record.workload == "fault/latency" && matches!(record.outcome, Outcome::Measured(_))
     };

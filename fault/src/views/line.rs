@@ -7,20 +7,23 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
+use crate::{latency::NAME as LATENCY, throughput::NAME as THROUGHPUT};
 use pagelab_record::{
     Case,
     stats::{self, Line},
     vocabulary::{
         arm::OURS,
         series::{FAULT, TOUCH},
-        workload::{LATENCY, THROUGHPUT},
     },
 };
 
-use crate::{
-    Entry, Quantity,
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
+    Entry, Quantity, Run,
     cases::touches_fault,
-    elapsed, parameter,
+    elapsed,
     parameters::{self, FOLLOW_PAGE},
 };
 
@@ -98,6 +101,31 @@ fn groups(
         Fit { workload, label, points, line, refused, unusual }
     };
     labels.into_iter().zip(unusual).zip(groups.into_values()).map(fit).collect()
+}
+
+/// The same for programs.
+pub(crate) fn json(run: &Run) -> Value {
+    fits(&run.entries).iter().map(fit_value).collect()
+}
+
+fn fit_value(fit: &Fit) -> Value {
+    let line = fit.line.map(|line| {
+        json!({
+            "fixed_ns": line.intercept,
+            "fixed_ns_error": line.intercept_error,
+            "ns_per_kib": line.slope,
+            "r_squared": line.r_squared,
+        })
+    });
+    let points: Vec<Value> =
+        fit.points.iter().map(|(kib, cost)| json!({"kib": kib, "cost": cost})).collect();
+    let mut value =
+        json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line});
+    if let Some(r_squared) = fit.refused {
+        let why = format!("the sizes do not lie on a line (R² {r_squared:.3})");
+        value["why"] = why.into();
+    }
+    value
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! Fixed cost and cost by size, as a section.
 
-use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
+use pagelab_record::{stats::Line, units};
 
-use crate::{
+use crate::latency::NAME as LATENCY;
+use crate::views::line::{Fit, fits};
+use pagelab_report::{
     Axis, Cell, Curve, Grid, Headline, Mark, Note, Plane, Quantity, Run, Scale, Section, Tone,
-    Unit, fit::Fit, headline::headline, hue,
+    Unit, headline, hue,
 };
 
 /// Cost by page size, of every group that has two.
-fn plane(run: &Run) -> Option<Plane> {
-    let fits: Vec<&Fit> = run.fits.iter().filter(|fit| is_drawn(fit)).collect();
+fn plane(fits: &[Fit], run: &Run) -> Option<Plane> {
+    let fits: Vec<&Fit> = fits.iter().filter(|fit| is_drawn(fit)).collect();
     let both = fits.iter().any(|fit| fit.workload != fits[0].workload);
     let mut sizes: Vec<f64> = fits.iter().flat_map(|fit| &fit.points).map(|(x, _)| *x).collect();
     sizes.sort_by(f64::total_cmp);
@@ -69,7 +71,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     // What may as well be nothing is no headline.
     let is_known = |line: Line| line.intercept > line.intercept_error;
     let is_told = |fit: &&Fit| fit.line.is_some_and(is_known) || fit.refused.is_some();
-    let tried = || run.fits.iter().filter(is_told);
+    let fits = fits(&run.entries);
+    let tried = || fits.iter().filter(is_told);
     let Some(usual) = tried().map(|fit| fit.unusual).min() else { return Vec::new() };
     let mut asked: Vec<&Fit> = tried().filter(|fit| fit.unusual == usual).collect();
     asked.sort_by_key(|fit| fit.line.is_none());
@@ -112,14 +115,14 @@ fn note(fits: &[Fit]) -> Option<Note> {
 
 /// The table of lines, where there is at least one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let fits = &run.fits;
+    let fits = fits(&run.entries);
     let fitted: Vec<(&Fit, Line)> = fits.iter().filter_map(|fit| Some((fit, fit.line?))).collect();
-    let note = note(fits);
+    let note = note(&fits);
     if fitted.is_empty() && note.is_none() {
         return None;
     }
     let mut section = Section::new("fit", "Fixed cost and cost by size");
-    section.all(plane(run));
+    section.all(plane(&fits, run));
     if fitted.is_empty() {
         section.all(note);
         return Some(section);

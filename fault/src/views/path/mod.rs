@@ -11,16 +11,17 @@ use std::collections::BTreeSet;
 
 use pagelab_record::{Signed, vocabulary::path::counter::USER};
 
-use crate::{
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, distinct,
-    group_thousands, grouped, parameter, parameters,
+    group_thousands, grouped, parameters,
 };
 
 pub(crate) use self::compared::COUNTING;
 use self::profile::{Class, Profile};
 
 /// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::PATH as WORKLOAD;
+pub(crate) use crate::path::NAME as WORKLOAD;
 
 /// Functions of each case that are shown, and of each of many cases.
 const FUNCTIONS: usize = 10;
@@ -103,7 +104,7 @@ fn known<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = (&'r Entry, &'r Profil
     rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)))
 }
 
-fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
+fn cases(rows: &[Row<'_>], shown: &[String]) -> pagelab_report::Table {
     let of = |says: fn(&Profile) -> String| move |row: &&Row<'_>| row.1.as_ref().map(says);
     let counted = |what: &'static str| {
         move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(n.signed()))
@@ -158,7 +159,7 @@ fn functions_of(rows: &[Row<'_>], shown: &[String]) -> [Block; 2] {
     [Block::Table(listed(rows, shown)), Block::Text(text.to_owned())]
 }
 
-fn listed(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
+fn listed(rows: &[Row<'_>], shown: &[String]) -> pagelab_report::Table {
     let most = if rows.len() > MANY { FUNCTIONS_OF_MANY } else { FUNCTIONS };
     let told = known(rows).flat_map(|(entry, profile)| {
         let largest = profile.largest().into_iter().take(most);
@@ -176,7 +177,7 @@ fn listed(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
 }
 
 /// Own instructions of the largest functions, a column for each kernel.
-fn side_by_side(rows: &[Row<'_>], shown: &[String]) -> Option<crate::Table> {
+fn side_by_side(rows: &[Row<'_>], shown: &[String]) -> Option<pagelab_report::Table> {
     let by = *SIDES.iter().find(|by| shown.iter().any(|name| name == *by))?;
     let others: Vec<String> = shown.iter().filter(|name| *name != by).cloned().collect();
     let groups = grouped(known(rows).map(|row| (parameters::without(row.0.case(), &[by]), row)));
@@ -259,11 +260,13 @@ mod tests {
     #[test]
     fn functions_of_two_kernels_stand_side_by_side_and_of_images_below_each_other() {
         let of = |kernels: [&str; 2]| {
-            let entries = vec![
+            let entries = [
                 entry(kernels[0], &[("a", 1500), ("a;b", 2)]),
                 entry(kernels[1], &[("a", 3), ("a;c", 40)]),
             ];
-            rows(&sections(&Run { entries, ..Run::default() }))
+            let mut run = Run::default();
+            run.entries.extend(entries);
+            rows(&sections(&run))
         };
         let side_by_side = of(["6.1", "6.12"]);
         let wanted = ["write|4k|a|1 500|3", "write|4k|c|–|40", "write|4k|b|2|–"];

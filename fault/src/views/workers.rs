@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagelab_record::{Case, Series};
 
-use crate::{
+use crate::views::throughput::{ARM, WORKLOAD};
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Cell, Entry, Grid, Quantity, Run, Section, Time, Unit, columns, elapsed,
     limits::{is_over, over_cell, over_note},
-    parameter, parameters, ratio,
-    views::throughput::{ARM, WORKLOAD},
+    parameters, ratio,
 };
 
 /// What differs between the cases of one line.

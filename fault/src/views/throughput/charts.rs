@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 
 use super::{ARM, FAULT_IN, WORKLOAD};
-use crate::{
-    Axis, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue, parameter,
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
+    Axis, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue,
     parameters::{self, FOLLOW_PAGE},
 };
 

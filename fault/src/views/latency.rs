@@ -7,20 +7,21 @@
 
 use pagelab_record::{Case, Measured, vocabulary::counter};
 
-use crate::{
+use crate::views::distributions;
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     At, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
     all_rows, base_cases, columns, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     numbers::total,
-    parameter, parameters,
-    views::distributions,
+    parameters,
 };
 
+pub(crate) use crate::latency::NAME as WORKLOAD;
 pub(crate) use pagelab_record::vocabulary::{
     arm::AS_PUBLISHED, arm::CONTROL, arm::OURS as ARM, series::CALL, series::FAULT,
     series::FAULT_COLD as COLD, series::FAULT_FALLBACK as FALLBACK,
     series::FAULT_PAGE_TABLE as PAGE_TABLE, series::FAULT_RESPONSE as RESPONSE, series::TOUCH,
-    workload::LATENCY as WORKLOAD,
 };
 /// What a row is about where there are no faults: touches of pages that a call made present, and
 /// calls that are timed themselves.

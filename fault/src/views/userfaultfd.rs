@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
+use crate::views::latency;
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns, elapsed,
-    headline, parameter, parameters, views::latency,
+    headline, parameters,
 };
 
+/// The workload that this file reads.
+pub(crate) use crate::userfaultfd::NAME as WORKLOAD;
 /// The series of all samples added up, for each page.
 use pagelab_record::vocabulary::series::BATCH;
-/// The workload that this file reads.
-pub(crate) use pagelab_record::vocabulary::workload::USERFAULTFD as WORKLOAD;
 /// What a resolver is made of.
 const RESOLVER: [&str; 3] = ["handler", "op", "page"];
 

@@ -3,19 +3,35 @@
 //! The one idea: limits of an emulated machine are said to mean nothing, and no share is drawn from
 //! them.
 
-use pagelab_record::{
-    units,
-    vocabulary::workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
-};
+use pagelab_record::units;
 
-use crate::{
+use crate::limit::{self, syscall::NAME as SYSCALL, timer::NAME as TIMER};
+use pagelab_report::{
     Cell, Column, Entry, Grid, Headline, Key, Lanes, Limits, Note, Quantity, Run, Section,
     Standing, Table, Time, Tone,
     chart::Row,
     headline, hue,
-    limits::{Best, Level, OPERATIONS},
+    limits::{Best, Ceilings, Level},
 };
 
+/// What every result is set against.
+pub(crate) const CEILINGS: Ceilings = Ceilings {
+    operations: [(CLEAR, "clear", "clear"), (COPY, "copy", "copy"), (READ, "read", "read")],
+    costs: &[
+        (TIMER, "pair", "empty timer pair", "median subtracted from every latency sample"),
+        (
+            TIMER,
+            "sample",
+            "latency loop, per sample",
+            "pair, recording and loop; only the pair is in a sample",
+        ),
+        (TIMER, "record", "recording a sample", "the histogram's part of that"),
+        (SYSCALL, "getppid", "system call", "getppid: the way into the kernel and back"),
+    ],
+};
+const CLEAR: &str = limit::bulk::CLEAR.about.name;
+const COPY: &str = limit::bulk::COPY.about.name;
+const READ: &str = limit::bulk::READ.about.name;
 /// The workloads that measure a limit.
 pub(crate) const WORKLOADS: [&str; 5] = [CLEAR, COPY, READ, TIMER, SYSCALL];
 /// The series of each.
@@ -51,7 +67,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 
 /// Bandwidth of each level and operation, side by side.
 fn lanes(limits: &Limits) -> Option<Lanes> {
-    let keys = OPERATIONS.iter().enumerate();
+    let keys = CEILINGS.operations.iter().enumerate();
     let keys = keys.map(|(nth, (.., heading))| Key::new(*heading, Some(hue(nth)))).collect();
     let row = |level: &Level| -> Row {
         let best = level.best.iter().enumerate();
@@ -67,8 +83,11 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let Run { limits, .. } = run;
     let clear = limits.clear().map(|q| (q, "clear limit, one thread, DRAM".to_owned()));
     let level = limits.levels.last().and_then(|level| {
-        let (best, (_, _, operation)) =
-            level.best.iter().zip(OPERATIONS).find_map(|(best, of)| Some((best.as_ref()?, of)))?;
+        let (best, (_, _, operation)) = level
+            .best
+            .iter()
+            .zip(CEILINGS.operations)
+            .find_map(|(best, of)| Some((best.as_ref()?, of)))?;
         Some((best.bandwidth, format!("{operation} limit, one thread, {}", level.name)))
     });
     let cost = limits.costs.first().map(|(name, median, _)| (*median, (*name).to_owned()));
@@ -95,7 +114,7 @@ fn table(limits: &Limits) -> Table {
         bytes => Some(units::display_bytes(bytes as f64)),
     };
     let rows = limits.levels.iter().flat_map(|level| {
-        let all = level.best.iter().zip(OPERATIONS);
+        let all = level.best.iter().zip(CEILINGS.operations);
         all.filter_map(move |(best, (_, _, word))| Some((level, best.as_ref()?, word)))
     });
     Grid::<(&Level, &Best, &str)>::new()

@@ -16,22 +16,22 @@ use pagelab_record::{
     },
 };
 
-use crate::{
+use crate::views::workers::ALONE;
+use pagelab_record::vocabulary::parameter;
+use pagelab_report::{
     At, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Time, Tone,
     Unit, all_rows, base_cases,
     cases::{is_parallel, touches_fault},
     clock_of, columns, cpu, elapsed, fault, headline,
     limits::{OF_CLEAR, over_limit, share_cell},
     numbers::summed,
-    parameter, parameters, ratio,
-    views::workers::ALONE,
+    parameters, ratio,
 };
 
-pub(crate) use pagelab_record::vocabulary::{
-    arm::OURS as ARM, series::COLD, series::TOUCH_COLD, workload::THROUGHPUT as WORKLOAD,
-};
+pub(crate) use pagelab_record::vocabulary::{arm::OURS as ARM, series::COLD, series::TOUCH_COLD};
 /// The name of map, populate and touch taken together.
-pub(crate) const FAULT_IN: &str = "fault-in";
+pub const FAULT_IN: &str = "fault-in";
+pub(crate) use crate::throughput::NAME as WORKLOAD;
 use pagelab_record::vocabulary::{arm::TWIN, series::CYCLE};
 /// The arms that are other tools' loops, and the numbers that say how ours compares.
 const PEERS: [(&str, &str, &str); 2] = [

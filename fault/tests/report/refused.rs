@@ -4,13 +4,13 @@ use pagelab_record::{Data, Outcome, Record, RunHeader};
 use pagelab_report::{Forms, Report, Style};
 use serde_json::Value;
 
-use crate::golden;
+use crate::made;
 
 const PLAIN: Style = Style { color: false, width: 160 };
 
 /// The golden run, with some of its records changed.
 fn report(change: impl Fn(&mut Vec<Record>)) -> Report {
-    let mut contents = golden::journal();
+    let mut contents = made::journal();
     change(&mut contents.records);
     let header: &RunHeader = &contents.header;
     Report::of(header, &contents.records, None, &[], &crate::views())
@@ -22,7 +22,7 @@ fn slow_down(record: &mut Record, factor: f64) {
     for series in &mut measured.series {
         let Data::Values(values) = &mut series.data else { continue };
         for value in values {
-            *value = golden::whole(*value as f64 * factor);
+            *value = made::whole(*value as f64 * factor);
         }
     }
 }
