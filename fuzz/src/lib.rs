@@ -13,27 +13,11 @@ use std::{
 };
 
 use libfuzzer_sys::arbitrary::{self, Unstructured};
-use pagelab_cli::{Part, part, suites::SUITES};
-use pagelab_report::VIEWS;
+use pagelab_cli::part;
+use pagelab_parts::PARTS;
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use rustix::fs::MemfdFlags;
 use serde_json::Value;
-
-/// Every part, in the order of the binary.
-const PARTS: &[&Part] = &[
-    &pagelab_program::PART,
-    &SEVERAL,
-    &pagelab_fault::PART,
-    &pagelab_segments::PART,
-    &pagelab_fault::FITS,
-    &pagelab_emulation::PART,
-    &pagelab_memtype::PART,
-    &pagelab_translation::PART,
-    &pagelab_tiering::PART,
-];
-
-/// What is about several parts, or in none.
-const SEVERAL: Part = Part { views: VIEWS, suites: SUITES, ..Part::NONE };
 
 /// Names the parts; before anything is asked of one.
 pub fn name_parts() {

@@ -29,6 +29,13 @@ static inline void pl_vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 #define pl_vma_start_write(vma) vma_start_write(vma)
 #endif
 
+/* Before 6.7 no fault of a file holds the lock of its VMA. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define pl_release_fault_lock(vmf) mmap_read_unlock((vmf)->vma->vm_mm)
+#else
+#define pl_release_fault_lock(vmf) release_fault_lock(vmf)
+#endif
+
 /* The largest order of the buddy allocator: MAX_ORDER was one more until 6.4, renamed in 6.8. */
 #ifdef MAX_PAGE_ORDER
 #define PL_BUDDY_ORDER MAX_PAGE_ORDER

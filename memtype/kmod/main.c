@@ -159,6 +159,10 @@ static long pl_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return pl_query(file, user);
 	case PAGELAB_IOC_DROP:
 		return pl_drop(file, user);
+	case PAGELAB_IOC_FREEZE:
+		return pl_freeze(file, user);
+	case PAGELAB_IOC_COPY:
+		return pl_copy(file, user);
 	default:
 		return -ENOTTY;
 	}
@@ -215,5 +219,5 @@ module_init(pl_init);
 module_exit(pl_exit);
 
 MODULE_DESCRIPTION("Memory of a chosen type, layout and leaf size, for the pagelab laboratory");
-MODULE_VERSION("1.2.0");
+MODULE_VERSION("1.3.0");
 MODULE_LICENSE("GPL");

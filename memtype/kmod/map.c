@@ -51,6 +51,7 @@ static vm_fault_t pl_fault(struct vm_fault *vmf)
 {
 	const struct pl_region *region = pl_file_region(vmf->vma->vm_file);
 	vm_fault_t fault = VM_FAULT_NOPAGE;
+	int err;
 
 	/* mmap has checked it, and nothing can make a VMA longer: VM_DONTEXPAND. */
 	if (vmf->pgoff >= region->nr_pages)
@@ -61,10 +62,11 @@ static vm_fault_t pl_fault(struct vm_fault *vmf)
 	 */
 	if (vmf->flags & FAULT_FLAG_ORIG_PTE_VALID && !pte_none(vmf->orig_pte))
 		return VM_FAULT_SIGBUS;
-	if (pl_give(region, vmf->pgoff, 1))
+	err = pl_give(region, vmf->pgoff, 1);
+	if (!err)
 		fault = vmf_insert_pfn(vmf->vma, vmf->address, pl_region_pfn(region, vmf->pgoff));
 	pl_gave(region);
-	return fault;
+	return err == -EAGAIN ? pl_wait(vmf) : fault;
 }
 
 #if PL_HUGE_PMD
@@ -105,6 +107,7 @@ static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
 	unsigned long page = ALIGN_DOWN(vmf->pgoff, 1UL << order);
 	vm_fault_t fault = VM_FAULT_SIGBUS;
 	unsigned long pfn;
+	int err;
 
 	if (order > region->leaf_shift - PAGE_SHIFT)
 		return VM_FAULT_FALLBACK;
@@ -120,10 +123,11 @@ static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
 	if (order != PL_PMD_ORDER && !(PL_HUGE_PUD && order == PL_PUD_ORDER))
 		return VM_FAULT_FALLBACK;
 	/* With a fatal signal SIGBUS: a copy_to_user() ends with EFAULT, and the process dies. */
-	if (pl_give(region, page, 1UL << order))
+	err = pl_give(region, page, 1UL << order);
+	if (!err)
 		fault = insert_large(vmf, pfn, order);
 	pl_gave(region);
-	return fault;
+	return err == -EAGAIN ? pl_wait(vmf) : fault;
 }
 #endif
 

@@ -15,7 +15,9 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 
 #include "compat.h"
 #include "uapi/pagelab.h"
@@ -59,6 +61,32 @@ struct pl_region {
 	struct list_head link;
 	phys_addr_t phys;
 	void __iomem *map;
+};
+
+/* Pages of a segment that are zeroed under one lock, 2M, and how many such locks there are. */
+#define PL_PIECE 512UL
+#define PL_LOCKS 16
+
+/**
+ * struct pl_given - which frames of a segment are given, and to whom
+ * @owner: the first mm that mapped the segment, with a reference (mmgrab()); NULL before mmap
+ * @drop: held for reading by faults, for writing by DROP and FREEZE
+ * @zeroing: one for each piece, shared by pieces PL_LOCKS apart
+ * @freezer: the thread that froze it, without a reference; NULL while it is not frozen
+ * @until: when that ends, in jiffies
+ * @thawed: faults that wait
+ * @touched: a bit for each piece: a fault was there since ALLOC or since all of it was dropped
+ * @pages: a bit for each page
+ */
+struct pl_given {
+	struct mm_struct *owner;
+	struct rw_semaphore drop;
+	struct mutex zeroing[PL_LOCKS];
+	const struct task_struct *freezer;
+	unsigned long until;
+	wait_queue_head_t thawed;
+	unsigned long *touched;
+	unsigned long pages[];
 };
 
 /* Pages between two looks at signals and the scheduler. */
@@ -123,9 +151,17 @@ bool pl_vma_is_of(const struct vm_area_struct *vma, const struct file *file);
 int pl_given_alloc(struct pl_region *region, bool zeroed);
 void pl_given_free(struct pl_region *region);
 int pl_bind(const struct pl_region *region, struct mm_struct *mm);
-bool pl_give(const struct pl_region *region, unsigned long page, unsigned long nr);
+int pl_give(const struct pl_region *region, unsigned long page, unsigned long nr);
 void pl_gave(const struct pl_region *region);
+void pl_zap(struct mm_struct *mm, const struct file *file, unsigned long page, unsigned long nr);
 int pl_drop(struct file *file, const void __user *arg);
+
+/* freeze.c: copies of a segment that are of one moment */
+bool pl_is_frozen(const struct pl_given *given);
+vm_fault_t pl_wait(struct vm_fault *vmf);
+int pl_wait_in_call(struct pl_given *given);
+int pl_freeze(struct file *file, const void __user *arg);
+int pl_copy(struct file *file, void __user *arg);
 
 /* query.c: the page table, read back */
 int pl_query(struct file *file, void __user *arg);

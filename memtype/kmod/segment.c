@@ -24,24 +24,6 @@
 
 #include "pagelab.h"
 
-/* Pages that are zeroed under one lock: 2M. */
-#define PIECE 512UL
-#define LOCKS 16
-
-/**
- * struct pl_given - which frames of a segment are given, and to whom
- * @owner: the first mm that mapped the segment, with a reference (mmgrab()); NULL before mmap
- * @drop: held for reading by faults, for writing by DROP
- * @zeroing: one for each piece, shared by pieces LOCKS apart
- * @pages: a bit for each page
- */
-struct pl_given {
-	struct mm_struct *owner;
-	struct rw_semaphore drop;
-	struct mutex zeroing[LOCKS];
-	unsigned long pages[];
-};
-
 /**
  * pl_given_alloc() - make a region a segment
  * @region: not yet published
@@ -51,18 +33,22 @@ struct pl_given {
  */
 int pl_given_alloc(struct pl_region *region, bool zeroed)
 {
+	unsigned long words;
 	struct pl_given *given;
 	unsigned int i;
 
 	/* bitmap_set() and bitmap_clear() take int. */
 	if (region->nr_pages > INT_MAX)
 		return -E2BIG;
-	given = kvzalloc(struct_size(given, pages, BITS_TO_LONGS(region->nr_pages)),
+	words = BITS_TO_LONGS(region->nr_pages);
+	given = kvzalloc(struct_size(given, pages, words + BITS_TO_LONGS(words)),
 			 GFP_KERNEL_ACCOUNT);
 	if (!given)
 		return -ENOMEM;
 	init_rwsem(&given->drop);
-	for (i = 0; i < LOCKS; i++)
+	init_waitqueue_head(&given->thawed);
+	given->touched = given->pages + words;
+	for (i = 0; i < PL_LOCKS; i++)
 		mutex_init(&given->zeroing[i]);
 	if (zeroed)
 		bitmap_set(given->pages, 0, region->nr_pages);
@@ -113,7 +99,7 @@ static void zero(const struct pl_region *region, unsigned long page, unsigned lo
 static void give_piece(const struct pl_region *region, unsigned long page, unsigned long end)
 {
 	struct pl_given *given = region->given;
-	struct mutex *zeroing = &given->zeroing[page / PIECE % LOCKS];
+	struct mutex *zeroing = &given->zeroing[page / PL_PIECE % PL_LOCKS];
 
 	mutex_lock(zeroing);
 	for (;;) {
@@ -138,26 +124,32 @@ static void give_piece(const struct pl_region *region, unsigned long page, unsig
  *
  * Nothing is dropped until pl_gave(), which is called whatever this returns.
  *
- * Return: false where a fatal signal is pending and there is more than one page to zero; the fault
- * must end with an error. A single page is zeroed regardless of signals.
+ * Return: 0; -EAGAIN where the segment is frozen, and the fault must wait; -EINTR where a fatal
+ * signal is pending and there is more than one page to zero, and the fault must end with an error.
+ * A single page is zeroed regardless of signals.
  */
-bool pl_give(const struct pl_region *region, unsigned long page, unsigned long nr)
+int pl_give(const struct pl_region *region, unsigned long page, unsigned long nr)
 {
+	struct pl_given *given = region->given;
 	unsigned long end = page + nr;
 
-	if (!region->given)
-		return true;
-	down_read(&region->given->drop);
+	if (!given)
+		return 0;
+	down_read(&given->drop);
+	if (pl_is_frozen(given))
+		return -EAGAIN;
 	while (page < end) {
-		unsigned long next = min(ALIGN(page + 1, PIECE), end);
+		unsigned long next = min(ALIGN(page + 1, PL_PIECE), end);
 
 		if (nr > 1 && fatal_signal_pending(current))
-			return false;
+			return -EINTR;
 		give_piece(region, page, next);
+		if (!test_bit(page / PL_PIECE, given->touched))
+			set_bit(page / PL_PIECE, given->touched);
 		page = next;
 		cond_resched();
 	}
-	return true;
+	return 0;
 }
 
 /**
@@ -170,8 +162,14 @@ void pl_gave(const struct pl_region *region)
 		up_read(&region->given->drop);
 }
 
-/* Takes some pages out of every mapping of this file in this process. */
-static void zap(struct mm_struct *mm, const struct file *file, unsigned long page, unsigned long nr)
+/**
+ * pl_zap() - take some pages out of every mapping of a file in a process
+ * @mm: of this process, with its mmap lock held
+ * @file: with a segment
+ * @page: first of them
+ * @nr: their number
+ */
+void pl_zap(struct mm_struct *mm, const struct file *file, unsigned long page, unsigned long nr)
 {
 	struct vm_area_struct *vma;
 
@@ -187,6 +185,21 @@ static void zap(struct mm_struct *mm, const struct file *file, unsigned long pag
 	}
 }
 
+/* In the order of a fault. What is frozen keeps its contents: DROP waits as a store does. */
+static int lock_to_drop(struct pl_given *given, struct mm_struct *mm)
+{
+	while (!mmap_read_lock_killable(mm)) {
+		down_write(&given->drop);
+		if (!pl_is_frozen(given) || READ_ONCE(given->owner) != mm)
+			return 0;
+		up_write(&given->drop);
+		mmap_read_unlock(mm);
+		if (pl_wait_in_call(given))
+			break;
+	}
+	return -EINTR;
+}
+
 /**
  * pl_drop() - the ioctl PAGELAB_IOC_DROP
  * @file: with a segment, else -ENXIO; one that another process maps is -EPERM
@@ -198,7 +211,7 @@ int pl_drop(struct file *file, const void __user *arg)
 	struct mm_struct *mm = current->mm;
 	struct mm_struct *owner;
 	struct pagelab_drop want;
-	unsigned long page, nr;
+	unsigned long page, nr, piece;
 
 	if (copy_from_user(&want, arg, sizeof(want)))
 		return -EFAULT;
@@ -211,15 +224,15 @@ int pl_drop(struct file *file, const void __user *arg)
 	nr = want.bytes >> PAGE_SHIFT;
 	if (page >= region->nr_pages || nr > region->nr_pages - page)
 		return -EINVAL;
-	/* In the order of a fault. */
-	if (mmap_read_lock_killable(mm))
+	if (lock_to_drop(region->given, mm))
 		return -EINTR;
-	down_write(&region->given->drop);
 	/* Leaves of another process stay mapped, and would be zeroed at their next split. */
 	owner = READ_ONCE(region->given->owner);
 	if (!owner || owner == mm) {
-		zap(mm, file, page, nr);
+		pl_zap(mm, file, page, nr);
 		bitmap_clear(region->given->pages, page, nr);
+		for (piece = DIV_ROUND_UP(page, PL_PIECE); piece < (page + nr) / PL_PIECE; piece++)
+			clear_bit(piece, region->given->touched);
 	}
 	up_write(&region->given->drop);
 	mmap_read_unlock(mm);

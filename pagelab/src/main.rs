@@ -1,25 +1,24 @@
 //! The `pagelab` binary: arguments in, one command, an exit code out.
 //!
-//! What pagelab consists of is a table ([`parts`]): everything that measures and everything that is
+//! What pagelab consists of is a table ([`PARTS`]): everything that measures and everything that is
 //! shown of it is a part's; here are the commands for all of them.
 
 #[macro_use(host, usage)]
 extern crate pagelab_cli;
 
 mod cmd;
-mod parts;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use self::{
     exit::{Exit, Failure},
-    parts::PARTS,
     settings::CASE_COMMAND,
 };
 pub(crate) use pagelab_cli::{
     args, examples, exit, history, latest, lock, output, part, plan, progress, published, resume,
     session, settings, trials,
 };
+use pagelab_parts::PARTS;
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
     process::{

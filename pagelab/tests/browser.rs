@@ -10,8 +10,9 @@
 
 use std::{fs, path::Path, process::Command};
 
+use pagelab_parts::views;
 use pagelab_record::journal::{self, Contents};
-use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side, VIEWS, Views};
+use pagelab_report::{Asked, Comparison, Forms, Publication, Report, Side};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -108,22 +109,6 @@ fn look_at(page: &str, charts_min: usize) {
         let paper = if dark { "rgb(20, 24, 27)" } else { "rgb(251, 251, 249)" };
         assert_eq!(visit.said("paper"), paper);
     }
-}
-
-fn views() -> Views {
-    let [program, fault, segments, fits, emulation, memtype, translation, tiering] = [
-        pagelab_program::PART,
-        pagelab_fault::PART,
-        pagelab_segments::PART,
-        pagelab_fault::FITS,
-        pagelab_emulation::PART,
-        pagelab_memtype::PART,
-        pagelab_translation::PART,
-        pagelab_tiering::PART,
-    ];
-    let before = [program.views, VIEWS, fault.views, segments.views, fits.views];
-    let behind = [emulation.views, memtype.views, translation.views, tiering.views];
-    Views::new(before.into_iter().chain(behind).flatten(), |_, _| None)
 }
 
 fn golden() -> Contents {

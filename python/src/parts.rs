@@ -1,31 +1,20 @@
-//! The parts of pagelab, as the binary has them.
+//! The parts of pagelab, as the binary has them, without their commands: half of the wheel.
 
 use pagelab_cli::{Part, part};
-use pagelab_report::VIEWS;
+use pagelab_parts::PARTS;
 
-/// Every part, in the order of the binary.
-const PARTS: &[&Part] =
-    &[&PROGRAM, &SEVERAL, &FAULT, &SEGMENTS, &FITS, &EMULATION, &MEMTYPE, &TRANSLATION, &TIERING];
-
-// Without their commands, which would be half of the wheel.
-const PROGRAM: Part = Part { views: pagelab_program::PART.views, ..Part::NONE };
-const FAULT: Part = quiet(&pagelab_fault::PART);
-const EMULATION: Part = quiet(&pagelab_emulation::PART);
-const MEMTYPE: Part = quiet(&pagelab_memtype::PART);
-const FITS: Part = quiet(&pagelab_fault::FITS);
-const SEGMENTS: Part = quiet(&pagelab_segments::PART);
-const TRANSLATION: Part = quiet(&pagelab_translation::PART);
-const TIERING: Part = quiet(&pagelab_tiering::PART);
-
-/// The workloads and views of a part.
-const fn quiet(part: &Part) -> Part {
-    Part { workloads: part.workloads, views: part.views, ..Part::NONE }
-}
-
-/// What is about several parts, or in none.
-const SEVERAL: Part = Part { views: VIEWS, ..Part::NONE };
+static QUIET: [Part; PARTS.len()] = {
+    let mut quiet = [const { Part::NONE }; PARTS.len()];
+    let mut nth = 0;
+    while nth < PARTS.len() {
+        let part = PARTS[nth];
+        quiet[nth] = Part { workloads: part.workloads, views: part.views, ..Part::NONE };
+        nth += 1;
+    }
+    quiet
+};
 
 /// Names the parts; before anything else.
 pub(crate) fn name() {
-    part::set(PARTS);
+    part::set(QUIET.iter().collect::<Vec<_>>().leak());
 }

@@ -7,7 +7,8 @@
  * median nanoseconds of mmap and munmap of a map that is written to between them, and of the
  * CPU time of a round. cuts MIB: says how many pages of a map can have rights of their own, and
  * that there are mappings left for a thread. halves: gives half of a leaf back, maps over the
- * middle of another, and forks in a thread, which finds both. */
+ * middle of another, and forks in a thread, which finds both. torn ROUNDS: forks while threads
+ * write numbers to far places one after the other; a child finds all of one moment. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -423,7 +424,53 @@ static int ended(int forks) {
 	return 0;
 }
 
+/* Places that a thread writes the same number to, in this order. */
+enum { WRITERS = 3, PLACES = 4 };
+static uint64_t *far[WRITERS][PLACES], ordinary[WRITERS];
+
+static void *writes(void *rest) {
+	uint64_t **places = far[(uintptr_t)rest];
+	for (uint64_t number = 1; !stop; number++)
+		for (int i = 0; i < PLACES; i++) __atomic_store_n(places[i], number, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int torn(int forks) {
+	pthread_t threads[WRITERS];
+	const int access = PROT_READ | PROT_WRITE, own = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint64_t *map = mmap(0, 12 * LEAF, access, own, -1, 0), *block = calloc(3, LEAF);
+	size_t words = LEAF / sizeof *map;
+	if (map == MAP_FAILED || !block) fail("no memory", 0);
+	for (long i = 0; i < WRITERS; i++) {
+		uint64_t *up[PLACES] = {map + i, ordinary + i, block + 2 * words + i, map + 11 * words + i};
+		for (int k = 0; k < PLACES; k++) far[i][k] = up[i ? (k + i) % PLACES : PLACES - 1 - k];
+		if (pthread_create(&threads[i], 0, writes, (void *)i)) fail("thread", i);
+	}
+	for (int round = 0; round < forks; round++) {
+		int status;
+		pid_t pid = fork();
+		if (pid == 0) {
+			for (int i = 0; i < WRITERS; i++)
+				for (int k = 1; k < PLACES; k++)
+					if (*far[i][k - 1] - *far[i][k] > 1 || *far[i][0] - *far[i][k] > 1)
+						fail("a number before its turn", (long)(*far[i][0] - *far[i][k]));
+			_exit(0);
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status) fail("the child", status);
+		usleep(1000);
+	}
+	stop = 1;
+	for (int i = 0; i < WRITERS; i++) {
+		pthread_join(threads[i], 0);
+		if (!*far[i][0]) fail("nothing was written", i);
+	}
+	puts("whole");
+	return 0;
+}
+
 int main(int count, char **words) {
+	if (count > 2 && !strcmp(words[1], "torn"))
+		return torn(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "faults"))
 		return touch(atol(words[2]));
 	if (count > 3 && !strcmp(words[1], "calls"))

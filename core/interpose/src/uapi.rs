@@ -29,6 +29,9 @@ pub const EAGER: u32 = 1;
 pub const SEGMENT: u32 = 2;
 pub const ZERO_AT_FAULT: u32 = 4;
 
+/// `PAGELAB_FREEZE_MOST`: the longest that a segment may be frozen, in milliseconds.
+pub const FREEZE_MOST: u32 = 600_000;
+
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PagelabInfo {
@@ -74,6 +77,24 @@ pub struct PagelabDrop {
     pub pad: [u64; 2],
 }
 
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PagelabFreeze {
+    pub milliseconds: u32,
+    pub pad0: u32,
+    pub pad: [u64; 3],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PagelabCopy {
+    pub addr: u64,
+    pub bytes: u64,
+    pub to: u64,
+    pub copied: u64,
+    pub pad: [u64; 2],
+}
+
 const MAGIC: u8 = 0xDC;
 
 pub const IOC_VERSION: Opcode = opcode::read::<u32>(MAGIC, 0);
@@ -81,6 +102,8 @@ pub const IOC_INFO: Opcode = opcode::read::<PagelabInfo>(MAGIC, 1);
 pub const IOC_ALLOC: Opcode = opcode::write::<PagelabAlloc>(MAGIC, 2);
 pub const IOC_QUERY: Opcode = opcode::read_write::<PagelabQuery>(MAGIC, 3);
 pub const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
+pub const IOC_FREEZE: Opcode = opcode::write::<PagelabFreeze>(MAGIC, 5);
+pub const IOC_COPY: Opcode = opcode::read_write::<PagelabCopy>(MAGIC, 6);
 
 #[cfg(test)]
 mod tests {
@@ -137,11 +160,14 @@ mod tests {
             ("const PAGELAB_SEGMENT", u64::from(SEGMENT)),
             ("const PAGELAB_ZERO_AT_FAULT", u64::from(ZERO_AT_FAULT)),
             ("const PAGELAB_ALLOC_FLAGS", u64::from(EAGER | SEGMENT | ZERO_AT_FAULT)),
+            ("const PAGELAB_FREEZE_MOST", u64::from(FREEZE_MOST)),
             ("ioctl PAGELAB_IOC_VERSION", u64::from(IOC_VERSION)),
             ("ioctl PAGELAB_IOC_INFO", u64::from(IOC_INFO)),
             ("ioctl PAGELAB_IOC_ALLOC", u64::from(IOC_ALLOC)),
             ("ioctl PAGELAB_IOC_QUERY", u64::from(IOC_QUERY)),
             ("ioctl PAGELAB_IOC_DROP", u64::from(IOC_DROP)),
+            ("ioctl PAGELAB_IOC_FREEZE", u64::from(IOC_FREEZE)),
+            ("ioctl PAGELAB_IOC_COPY", u64::from(IOC_COPY)),
         ];
         known.extend(constants.map(|(name, value)| (name.to_owned(), vec![value])));
         fields!(
@@ -163,6 +189,8 @@ mod tests {
             [addr, memtype, leaf_shift, entry, phys, pad]
         );
         fields!(known, "pagelab_drop", PagelabDrop, [offset, bytes, pad]);
+        fields!(known, "pagelab_freeze", PagelabFreeze, [milliseconds, pad0, pad]);
+        fields!(known, "pagelab_copy", PagelabCopy, [addr, bytes, to, copied, pad]);
         let known: BTreeMap<_, _> = known.into_iter().collect();
         assert_eq!(known, layout(), "left: this program; right: memtype/kmod/uapi/layout.txt");
     }

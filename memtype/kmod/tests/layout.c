@@ -36,6 +36,7 @@ int main(void)
 	CONST(PAGELAB_SEGMENT);
 	CONST(PAGELAB_ZERO_AT_FAULT);
 	CONST(PAGELAB_ALLOC_FLAGS);
+	CONST(PAGELAB_FREEZE_MOST);
 
 	STRUCT(pagelab_info);
 	FIELD(pagelab_info, version);
@@ -70,10 +71,24 @@ int main(void)
 	FIELD(pagelab_drop, bytes);
 	FIELD(pagelab_drop, pad);
 
+	STRUCT(pagelab_freeze);
+	FIELD(pagelab_freeze, milliseconds);
+	FIELD(pagelab_freeze, pad0);
+	FIELD(pagelab_freeze, pad);
+
+	STRUCT(pagelab_copy);
+	FIELD(pagelab_copy, addr);
+	FIELD(pagelab_copy, bytes);
+	FIELD(pagelab_copy, to);
+	FIELD(pagelab_copy, copied);
+	FIELD(pagelab_copy, pad);
+
 	IOCTL(PAGELAB_IOC_VERSION);
 	IOCTL(PAGELAB_IOC_INFO);
 	IOCTL(PAGELAB_IOC_ALLOC);
 	IOCTL(PAGELAB_IOC_QUERY);
 	IOCTL(PAGELAB_IOC_DROP);
+	IOCTL(PAGELAB_IOC_FREEZE);
+	IOCTL(PAGELAB_IOC_COPY);
 	return 0;
 }

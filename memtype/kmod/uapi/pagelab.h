@@ -99,6 +99,23 @@ struct pagelab_drop {
 	__u64 pad[2]; /* 0 */
 };
 
+/* The longest that PAGELAB_IOC_FREEZE may be asked for: ten minutes. */
+#define PAGELAB_FREEZE_MOST 600000
+
+struct pagelab_freeze {
+	__u32 milliseconds; /* from now on, at most PAGELAB_FREEZE_MOST; 0 thaws */
+	__u32 pad0;         /* 0 */
+	__u64 pad[3];       /* 0 */
+};
+
+struct pagelab_copy {
+	__u64 addr;   /* in: in mappings of this file, in this process; both multiples of 4K */
+	__u64 bytes;  /* in: not 0 */
+	__u64 to;     /* in: where the copy of addr goes */
+	__u64 copied; /* in: 0; out: bytes that were copied */
+	__u64 pad[2]; /* 0 */
+};
+
 /* Never changes, in any version. */
 #define PAGELAB_IOC_VERSION _IOR(PAGELAB_IOC_MAGIC, 0, __u32)
 #define PAGELAB_IOC_INFO _IOR(PAGELAB_IOC_MAGIC, 1, struct pagelab_info)
@@ -118,5 +135,22 @@ struct pagelab_drop {
  * being killed.
  */
 #define PAGELAB_IOC_DROP _IOW(PAGELAB_IOC_MAGIC, 4, struct pagelab_drop)
+/*
+ * Freezes a segment until it is thawed or the time is over: it leaves the mappings of this process,
+ * and whatever touches it waits, but for the calling thread: a leaf that it touches is open to all.
+ * Asked once more by that thread it sets the time anew. A fatal signal ends every wait; a signal
+ * that a program handles ends that of a touch by the program itself, which begins again afterwards.
+ * EINVAL a field out of range, ENXIO no segment, EPERM one that this process has
+ * not mapped first, EBUSY frozen by another thread, ETIME (of a thaw, or of a time that was to be
+ * set anew) the time was over before: it is thawed. Modules before 1.3.0 answer ENOTTY.
+ */
+#define PAGELAB_IOC_FREEZE _IOW(PAGELAB_IOC_MAGIC, 5, struct pagelab_freeze)
+/*
+ * Copies a part of a segment without its page table, frozen or not. What was never touched, or was
+ * dropped, is left out: the place of its copy stays as it is. EINVAL a field out of range, ENXIO no
+ * segment, EFAULT an address that is in no mapping of this file, or a place that cannot be written
+ * to; a part may have been copied by then. EINTR the caller is being killed.
+ */
+#define PAGELAB_IOC_COPY _IOWR(PAGELAB_IOC_MAGIC, 6, struct pagelab_copy)
 
 #endif /* PAGELAB_UAPI_H */

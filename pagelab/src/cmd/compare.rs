@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_threshold_names_a_metric_and_how_much_worse() {
-        part::set(crate::parts::PARTS);
+        part::set(pagelab_parts::PARTS);
         let Threshold::Share(statistic, worse) = threshold("p99.9:5%").unwrap() else { panic!() };
         assert_eq!((statistic.name().as_str(), worse), ("p99.9", 0.05));
         assert_eq!(threshold("instructions:20"), Ok(Threshold::Counts("instructions", 20.0)));

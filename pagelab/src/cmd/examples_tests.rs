@@ -2,9 +2,10 @@
 
 use clap::{Arg, Command};
 use pagelab_bench::{plan, suite::Entry};
+use pagelab_parts::PARTS;
 use pagelab_sys::time::ClockChoice;
 
-use crate::{args, cmd, part, parts::PARTS};
+use crate::{args, cmd, part};
 
 /// The commands that have examples.
 fn examples() -> Vec<(&'static str, Vec<&'static str>)> {

@@ -16,13 +16,13 @@ mod selftest;
 use std::ffi::OsString;
 
 use clap::{ArgMatches, Command};
+use pagelab_parts::PARTS;
 
 use crate::{
     args::{self, Row},
     examples::dress,
     exit::{Exit, Failure},
     part,
-    parts::PARTS,
 };
 
 /// Those that measure and read runs, whatever they are of.

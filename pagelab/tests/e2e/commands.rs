@@ -4,7 +4,7 @@
 use std::{env, fs, process::Command};
 
 use pagelab_bench::{Row, Workload as _};
-use pagelab_cli::Part;
+use pagelab_parts::PARTS;
 use pagelab_record::{Outcome, Record};
 use serde_json::Value;
 
@@ -13,16 +13,6 @@ use crate::support::{Ended, Lab, Machine, skip, until, with_huge_pages};
 fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.exits(0).stdout).unwrap()
 }
-
-/// Parts that bring workloads.
-const PARTS: [Part; 6] = [
-    pagelab_fault::PART,
-    pagelab_segments::PART,
-    pagelab_emulation::PART,
-    pagelab_memtype::PART,
-    pagelab_translation::PART,
-    pagelab_tiering::PART,
-];
 
 /// Every workload.
 fn workloads() -> impl Iterator<Item = Row> {

@@ -6,10 +6,13 @@
 //! fork, and moved to its place in the child before `fork` returns. All of the child's segments are
 //! ordinary from then on.
 //!
-//! Other threads that write to a pool wait meanwhile ([`crate::freeze`]), so that the child finds
-//! all of its memory as it was at one moment. Nothing keeps them from writing to frames of the
-//! module: those are copied one after the other. Who makes a child by another way than libc's
-//! (`clone` by number) has a child whose first touch of either ends it with a segmentation fault.
+//! Other threads that write to a pool ([`crate::freeze`]) or touch frames of the module wait
+//! meanwhile, so that the child finds all of its memory as it was at one moment. The module lets
+//! them go on a few seconds after the copy at the latest: the fork may wait for a lock of libc's
+//! that one of these threads has. That, and a module that cannot do it, is counted.
+//!
+//! Who makes a child by another way than libc's (`clone` by number) has a child whose first touch
+//! of either ends it with a segmentation fault.
 //!
 //! One moment of the allocator the fork cannot wait for: [`crate::careful`].
 //!
@@ -51,6 +54,11 @@ static COPIES: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static WRONG: AtomicI32 = AtomicI32::new(0);
 /// What keeps pages of pools frozen.
 static FROZEN: AtomicI32 = AtomicI32::new(-1);
+/// Whether the module keeps its frames frozen.
+static IS_MODULE_FROZEN: AtomicBool = AtomicBool::new(false);
+/// Milliseconds that the module keeps others waiting at most: for a fork, and for copying 1 MiB.
+const FORK_MS: u64 = 3000;
+const COPY_MS: u64 = 4;
 
 /// Whether whoever forks has the locks: where it is alone nobody else could.
 static HAS_LOCKS: AtomicBool = AtomicBool::new(false);
@@ -147,6 +155,7 @@ fn copy_all() {
         }
         FROZEN.store(frozen.map_or(-1, Frozen::kept), Ordering::Relaxed);
     }
+    freeze_module();
     for (area, place) in AREAS.into_iter().zip(&COPIES) {
         if !area.is_set_aside() {
             continue;
@@ -156,6 +165,30 @@ fn copy_all() {
             Err(errno) => WRONG.store(errno, Ordering::Relaxed),
         }
     }
+    if IS_MODULE_FROZEN.load(Ordering::Relaxed) && !each_file(|area| module::freeze(area, FORK_MS))
+    {
+        count::add(Backed::Torn, 1);
+    }
+}
+
+/// Freezes frames of the module, unless this thread is alone with them.
+fn freeze_module() {
+    let bytes: usize = AREAS.into_iter().map(|area| area.range().len()).sum();
+    let milliseconds = FORK_MS + COPY_MS * (bytes as u64 >> 20);
+    let is_any = AREAS.into_iter().any(|area| area.file().is_some());
+    let is_due = is_any && HAS_LOCKS.load(Ordering::Relaxed);
+    let is_frozen = is_due && each_file(|area| module::freeze(area, milliseconds));
+    IS_MODULE_FROZEN.store(is_frozen, Ordering::Relaxed);
+    if is_due && !is_frozen {
+        each_file(module::thaw);
+        count::add(Backed::Torn, 1);
+    }
+}
+
+/// Does something to every segment of the module; whether it could with all.
+fn each_file(act: impl Fn(&Area) -> bool) -> bool {
+    let has_failed = |area: &&Area| area.file().is_some() && !act(area);
+    AREAS.into_iter().filter(has_failed).count() == 0
 }
 
 fn freeze(frozen: &Frozen, run: &Range<usize>) -> Result<(), Errno> {
@@ -178,11 +211,17 @@ fn copied(area: &Area) -> Result<usize, Errno> {
     let range = area.range();
     let place = copies::staging(range.len())?;
     each(area, |ground, run| {
+        let goal = place + (run.start - range.start);
         let is_there = |at: usize| match ground {
             Ground::Module => module::may_hold(area, at),
             Ground::Ordinary | Ground::Pool(_) => is_present(at),
         };
-        count::add(Backed::Copied, copies::fill(place + (run.start - range.start), run, is_there));
+        let by_module = match ground {
+            // SAFETY: taken above, as long as all of it.
+            Ground::Module => unsafe { module::copy(area, run, goal) },
+            Ground::Ordinary | Ground::Pool(_) => None,
+        };
+        count::add(Backed::Copied, by_module.unwrap_or_else(|| copies::fill(goal, run, is_there)));
         Ok(())
     })?;
     Ok(place)
@@ -202,6 +241,9 @@ extern "C" fn after() {
 
 /// Lets those go on who wait for what was copied, and unmaps the copies, which are the child's.
 fn thaw_all() {
+    if IS_MODULE_FROZEN.swap(false, Ordering::Relaxed) && !each_file(module::thaw) {
+        count::add(Backed::Torn, 1);
+    }
     let frozen = Frozen::again(FROZEN.swap(-1, Ordering::Relaxed));
     for (area, copy) in AREAS.into_iter().zip(&COPIES) {
         if let Some(frozen) = &frozen {

@@ -24,7 +24,7 @@ use pagelab_interpose::{
 use self::ioctl::{Mapped, Wanted};
 use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
-    count,
+    copies, count,
 };
 
 /// Bytes of the largest leaf that the module maps.
@@ -123,6 +123,50 @@ pub(crate) fn renew(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
     }
     forget(area, part);
     Ok(())
+}
+
+/// Keeps other threads from a segment for some time, or until [`thaw`]; whether it does. Asked once
+/// more it sets the time anew.
+pub(crate) fn freeze(area: &Area, milliseconds: u64) -> bool {
+    area.file().is_none_or(|file| ioctl::freeze(file, milliseconds).is_ok())
+}
+
+/// Lets them go on; whether they waited until now.
+pub(crate) fn thaw(area: &Area) -> bool {
+    freeze(area, 0)
+}
+
+/// Copies what was touched of some addresses, by the module; how many bytes that were. `None` of an
+/// older module, and where the file is not ours any more.
+///
+/// # Safety
+/// `place` is memory for all of it, which nobody else uses.
+pub(crate) unsafe fn copy(area: &Area, run: &Range<usize>, place: usize) -> Option<usize> {
+    let file = area.file()?;
+    // SAFETY: a part of what the caller has.
+    let by_module = |part: &Range<usize>| unsafe {
+        ioctl::copy(file, part.start, part.len(), place + (part.start - run.start))
+    };
+    let pieces = |of: Range<usize>, step: usize| {
+        of.clone().step_by(step).map(move |at| at..of.end.min(at + step))
+    };
+    let mut copied = 0;
+    for piece in pieces(run.clone(), PMD) {
+        match by_module(&piece) {
+            Ok(bytes) => copied += bytes,
+            // The program has mapped something else over a part of it.
+            Err(libc::EFAULT) => {
+                for page in pieces(piece, PAGE) {
+                    copied += match by_module(&page) {
+                        Ok(bytes) => bytes,
+                        Err(_) => copies::fill(place + (page.start - run.start), &page, |_| true),
+                    };
+                }
+            }
+            Err(_) => return None,
+        }
+    }
+    Some(copied)
 }
 
 /// Whether one of the pages around an address may hold something.

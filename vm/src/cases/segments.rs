@@ -18,6 +18,8 @@ use crate::{
 const PROGRAM: &str = "/bin/segments";
 /// Emulated processors take their time.
 const ROUNDS: &str = "1500";
+/// While three threads write.
+const FORKS: &str = "40";
 const MIB: u64 = 1 << 20;
 
 /// A program with segments, and what was told of it.
@@ -52,6 +54,15 @@ fn stress(guest: &Guest, flags: &[&str]) -> Result<Verdict> {
     Verdict::ok(format!("{count} claims hold; {} MiB copied for children", copied / MIB))
 }
 
+/// Children have memory of one moment, while other threads write.
+fn torn(guest: &Guest, flags: &[&str]) -> Result<Verdict> {
+    let (ran, told) = segmented(guest, flags, &["torn", FORKS])?;
+    ensure!(ran.code == 0 && ran.stdout == "whole\n", "{}: {}{}", ran.code, ran.stdout, ran.stderr);
+    let fork = &told["leaves"]["fork"];
+    ensure!(fork["torn"] == 0 && fork["copied"].as_u64() > Some(0), "{told}");
+    Verdict::ok(format!("{FORKS} forks"))
+}
+
 /// Faults of a map that is touched for the first time, which are as many as its leaves. A thread
 /// has one of its own now and then: what is more than it should be counts when it comes every time.
 fn faults(guest: &Guest, flags: &[&str], mib: u64, leaf: u64) -> Result<Verdict> {
@@ -80,6 +91,7 @@ pub(super) fn pool(guest: &Guest) -> Result<Verdict> {
     let (ran, told) = segmented(guest, &flags, &[ROUNDS])?;
     ensure!(ran.code == 0 && ran.stdout == "fine\n", "{}{}", ran.stdout, ran.stderr);
     ensure!(told["leaves"]["reserved"]["2m"] == 128 * MIB, "{told}");
+    guest.part("forks while threads write", torn(guest, &flags));
     ensure!(text(POOL)? == before, "the pool was {before} and is {}", text(POOL)?);
     if told["proven"] == true {
         claims(&told, "map-bytes")?;
@@ -100,6 +112,7 @@ pub(super) fn module(guest: &Guest) -> Result<Verdict> {
     ensure!(ran.code == 3 && ran.stderr.contains("modprobe"), "{}: {}", ran.code, ran.stderr);
     let loaded = load(guest, "")?;
     guest.part("threads, cuts and forks", stress(guest, &flags));
+    guest.part("forks while threads write", torn(guest, &flags));
     let leaf = leaf(guest, 2 * MIB);
     guest.part("faults", faults(guest, &flags, 16, leaf));
     let much = ["--backing", "module", "--heap", "900g"];

@@ -40,7 +40,8 @@ listed! {
         Copied,
         /// Children that ended because there was no memory for the copy.
         Lost,
-        /// Forks during which other threads could write to a pool, as the kernel keeps nobody.
+        /// Forks during which other threads could write to a pool or to frames of the module: the
+        /// kernel or the module holds no writers, or did not for so long.
         Torn,
         /// Pages of the heap that were left for good in children of fork.
         Left,

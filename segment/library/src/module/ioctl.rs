@@ -3,11 +3,13 @@
 //!
 //! The one idea: the calls of the module that a segment needs, without allocating: what went wrong
 //! is a number, and which part of the reserved region is free is found by asking for it. Addresses
-//! are numbers here that the module looks up; no memory is reached.
+//! are numbers here that the module looks up; only a copy reaches memory.
 
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 
-use pagelab_interpose::uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery};
+use pagelab_interpose::uapi::{
+    self, PagelabAlloc, PagelabCopy, PagelabDrop, PagelabFreeze, PagelabInfo, PagelabQuery,
+};
 use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
@@ -110,6 +112,40 @@ pub(crate) fn forget(file: RawFd, offset: u64, bytes: u64) -> Result<(), Number>
     call::<{ uapi::IOC_DROP }, _>(file, &mut part)
 }
 
+/// Keeps all other threads from touching a segment for some time, or, if this thread does already,
+/// for that time from now on; 0 lets them go on. The time is cut to what the module allows.
+///
+/// # Errors
+/// With the number of the call's error: `ETIME` where the time was over before, `ENOTTY` of an
+/// older module.
+pub(crate) fn freeze(file: RawFd, milliseconds: u64) -> Result<(), Number> {
+    let most = u64::from(uapi::FREEZE_MOST);
+    let milliseconds = u32::try_from(milliseconds.min(most)).unwrap_or(uapi::FREEZE_MOST);
+    let mut time = PagelabFreeze { milliseconds, ..PagelabFreeze::default() };
+    call::<{ uapi::IOC_FREEZE }, _>(file, &mut time)
+}
+
+/// Copies what was touched of a segment to another address, also while it is frozen; how many bytes
+/// that were. What was never touched is left as it is there.
+///
+/// # Safety
+/// `to` is memory that the caller has, of this length, and nobody else uses.
+///
+/// # Errors
+/// With the number of the call's error: `EFAULT` where some of it is in no mapping of this file,
+/// `ENOTTY` of an older module.
+pub(crate) unsafe fn copy(
+    file: RawFd,
+    address: usize,
+    bytes: usize,
+    to: usize,
+) -> Result<usize, Number> {
+    let (addr, bytes, to) = (address as u64, bytes as u64, to as u64);
+    let mut copy = PagelabCopy { addr, bytes, to, ..PagelabCopy::default() };
+    call::<{ uapi::IOC_COPY }, _>(file, &mut copy)?;
+    Ok(usize::try_from(copy.copied).unwrap_or(usize::MAX))
+}
+
 /// What is mapped at an address of a segment; `None` where nothing is.
 ///
 /// # Errors
@@ -157,5 +193,6 @@ mod tests {
             assert_eq!(claim(&wanted), Err(libc::ENOENT));
         }
         assert_eq!(forget(RawFd::MAX, 0, 4096), Err(libc::EBADF));
+        assert_eq!(freeze(RawFd::MAX, 1), Err(libc::EBADF));
     }
 }

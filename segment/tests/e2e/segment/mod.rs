@@ -264,6 +264,24 @@ fn a_child_gives_back_what_a_thread_was_taking_over() {
 }
 
 #[test]
+fn a_child_has_memory_of_one_moment() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let words = [program.to_str().unwrap(), "torn", "200"];
+    let (ended, told) = segmented(&lab, &["--heap", "64m", "--mmap", "64m"], &words);
+    ended.exits(0);
+    assert_eq!(ended.stdout, "whole\n", "{told:#}");
+    let Some((saved, _)) = pool(POOL_PAGES) else { return };
+    let (ended, told) = segmented(&lab, &POOL, &words);
+    saved.is_back();
+    // Where nothing keeps others from writing it is counted.
+    if told["leaves"]["fork"]["torn"] == 0 {
+        ended.exits(0);
+        assert_eq!(ended.stdout, "whole\n", "{told:#}");
+    }
+}
+
+#[test]
 fn leaves_are_right_by_the_page_table_or_not_proven() {
     let lab = Lab::new();
     let Some(program) = compiled(&lab, "segments") else { return };

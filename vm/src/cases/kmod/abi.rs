@@ -15,6 +15,10 @@ pub(super) const INFO: u32 = 0x80a0_dc01;
 pub(super) const ALLOC: u32 = 0x4040_dc02;
 pub(super) const QUERY: u32 = 0xc030_dc03;
 pub(super) const DROP: u32 = 0x4020_dc04;
+pub(super) const FREEZE: u32 = 0x4020_dc05;
+pub(super) const COPY: u32 = 0xc030_dc06;
+/// `PAGELAB_FREEZE_MOST`.
+pub(super) const FREEZE_MOST: u32 = 600_000;
 
 pub(super) const WB: u32 = 0;
 pub(super) const UC_MINUS: u32 = 1;
@@ -182,6 +186,23 @@ impl Device {
         self.0.call(DROP, &mut raw).map(drop)
     }
 
+    /// Freezes a segment for so long, or thaws it.
+    pub(super) fn freeze(&self, milliseconds: u32) -> Result<(), Errno> {
+        let mut raw = [0; 32];
+        put(&mut raw, 0, &milliseconds.to_ne_bytes());
+        self.0.call(FREEZE, &mut raw).map(drop)
+    }
+
+    /// Copies a part of a mapping to another one, as the module has it; how many bytes.
+    pub(super) fn copy(&self, address: usize, bytes: u64, to: usize) -> Result<u64, Errno> {
+        let mut raw = [0; 48];
+        put(&mut raw, 0, &(address as u64).to_ne_bytes());
+        put(&mut raw, 8, &bytes.to_ne_bytes());
+        put(&mut raw, 16, &(to as u64).to_ne_bytes());
+        self.0.call(COPY, &mut raw)?;
+        Ok(u64_at(&raw, 24))
+    }
+
     /// Maps a part of the allocation for reading and writing, where the kernel thinks best.
     pub(super) fn map(&self, bytes: usize, offset: usize) -> Result<Ground> {
         let how = Mapping { offset: offset as u64, ..Mapping::shared(bytes) };
@@ -210,11 +231,14 @@ mod tests {
             ("ALLOC", ALLOC),
             ("QUERY", QUERY),
             ("DROP", DROP),
+            ("FREEZE", FREEZE),
+            ("COPY", COPY),
         ] {
             let line = format!("ioctl PAGELAB_IOC_{name} {number:#x}");
             assert!(golden.lines().any(|golden| golden == line), "{line}");
         }
         assert!(golden.contains(&format!("const PAGELAB_UAPI_VERSION {SPOKEN}\n")));
+        assert!(golden.contains(&format!("const PAGELAB_FREEZE_MOST {FREEZE_MOST}\n")));
         let want = Alloc {
             bytes: 1,
             node: 2,

@@ -7,6 +7,7 @@ mod abi;
 mod door;
 mod faults;
 mod frames;
+mod freeze;
 mod hostile;
 mod killed;
 mod legacy;
@@ -49,6 +50,7 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("kmod/segment-1g", segment::run_large),
     ("kmod/segment-fault", faults::run),
     ("kmod/owner", owner::run),
+    ("kmod/freeze", freeze::run),
     ("kmod/splits", splits::run),
     ("kmod/killed", killed::run),
     ("kmod/lockdown", lockdown::run),
@@ -134,6 +136,7 @@ fn name_of(errno: Errno) -> String {
         (Errno::OPNOTSUPP, "EOPNOTSUPP"),
         (Errno::OVERFLOW, "EOVERFLOW"),
         (Errno::PERM, "EPERM"),
+        (Errno::TIME, "ETIME"),
         (Errno::TOOBIG, "E2BIG"),
     ];
     let name = names.iter().find(|(known, _)| *known == errno);

@@ -10,8 +10,8 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     abi::{
-        ALLOC, Alloc, CONTIGUOUS, DROP, Device, EAGER, INFO, Info, MIB, PAGE, QUERY, RESERVED,
-        SCATTERED, SEGMENT, UC_MINUS, VERSION, WB, WC, WT, ZERO_AT_FAULT,
+        ALLOC, Alloc, CONTIGUOUS, COPY, DROP, Device, EAGER, FREEZE, INFO, Info, MIB, PAGE, QUERY,
+        RESERVED, SCATTERED, SEGMENT, UC_MINUS, VERSION, WB, WC, WT, ZERO_AT_FAULT,
     },
     agreed, end,
     frames::is_in_node,
@@ -135,7 +135,7 @@ fn numbers(guest: &Guest) -> Result<()> {
     let node = Node::open(Door::Pagelab, true)?;
     let unknown = [
         ("0", 0),
-        ("the next one", 0xc030_dc04),
+        ("the next one", 0xc030_dc07),
         ("another magic", ALLOC & !0xff00),
         ("ALLOC that reads", ALLOC | 0x8000_0000),
         ("a shorter ALLOC", ALLOC - (8 << 16)),
@@ -147,8 +147,15 @@ fn numbers(guest: &Guest) -> Result<()> {
         let answer = node.call(number, &mut [0; 64]);
         guest.part(&format!("ioctl: {what}"), refused(answer, Errno::NOTTY));
     }
-    let calls =
-        [("VERSION", VERSION), ("INFO", INFO), ("ALLOC", ALLOC), ("QUERY", QUERY), ("DROP", DROP)];
+    let calls = [
+        ("VERSION", VERSION),
+        ("INFO", INFO),
+        ("ALLOC", ALLOC),
+        ("QUERY", QUERY),
+        ("DROP", DROP),
+        ("FREEZE", FREEZE),
+        ("COPY", COPY),
+    ];
     for (what, number) in calls {
         for (place, bits) in [("null", 0), ("the kernel's half", 0xffff_8880_0000_0001)] {
             let answer = node.call_nowhere(number, Nowhere::of(bits));

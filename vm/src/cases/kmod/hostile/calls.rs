@@ -7,7 +7,7 @@ use pagelab_sys::vm::hostile::{
 };
 
 use super::{
-    super::abi::{ALLOC, DROP, INFO, MIB, PAGE, QUERY, VERSION},
+    super::abi::{ALLOC, COPY, DROP, FREEZE, INFO, MIB, PAGE, QUERY, VERSION},
     dice::Dice,
     worker::{CALLED, CUT, DIED, MAPPINGS, Place, REFUSED, WIPED, Worker},
 };
@@ -27,6 +27,8 @@ const CALLS: &[(usize, Call)] = &[
     (20, |w, _| w.nowhere()),
     (20, |w, _| w.query()),
     (40, |w, part| w.forget(part)),
+    (20, |w, _| w.freeze()),
+    (40, |w, part| w.copy(part)),
     (10, |w, _| w.device()?.0.call(INFO, &mut [0; 160]).map(drop)),
     (180, |w, part| w.map(part)),
     (60, |w, part| w.cut(part)),
@@ -192,7 +194,7 @@ impl Worker<'_> {
 
     /// The number of a call, mostly a known one.
     fn number(&mut self) -> u32 {
-        let known = self.dice.one_of(&[VERSION, INFO, ALLOC, QUERY, DROP]);
+        let known = self.dice.one_of(&[VERSION, INFO, ALLOC, QUERY, DROP, FREEZE, COPY]);
         match self.dice.usize(..4) {
             0 => self.dice.u32(..),
             1 => known ^ 1 << self.dice.usize(..32),
@@ -226,6 +228,21 @@ impl Worker<'_> {
         let offset = at as u64 % (64 * PAGE) as u64;
         let bytes = if self.dice.once_in(10) { self.dice.u64(..) } else { bytes as u64 };
         self.device()?.forget(offset, bytes)
+    }
+
+    /// For a moment that nobody may end, or to let others go on.
+    fn freeze(&mut self) -> Result<(), Errno> {
+        let milliseconds = self.dice.one_of(&[0, 0, 1, 5, 20, u32::MAX]);
+        self.device()?.freeze(milliseconds)
+    }
+
+    /// From where something may be mapped to anywhere on the ground.
+    fn copy(&mut self, (to, bytes): (usize, usize)) -> Result<(), Errno> {
+        let (page, index) = self.place();
+        let start = self.ground.start();
+        let Some(slot) = &self.slots[index] else { return Err(Errno::BADF) };
+        let bytes = if self.dice.once_in(10) { self.dice.u64(..) } else { bytes as u64 };
+        slot.device.copy(start + page, bytes, start + to).map(drop)
     }
 
     fn query(&mut self) -> Result<(), Errno> {
