@@ -45,6 +45,10 @@ pub const PART: Part = Part {
     ..Part::NONE
 };
 
+/// What reports show of workers and of fits over page sizes: a row of its own, because it comes
+/// behind what takes faults in segments.
+pub const FITS: Part = Part { views: views::FITS, ..Part::NONE };
+
 /// In the order of `list`.
 const WORKLOADS: Table = &[
     &limit::timer::TIMER,

@@ -66,13 +66,6 @@ pub(crate) const VIEWS: &[View] = &[
         headlines: throughput::headlines,
         ..View::NONE
     },
-    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
-    View {
-        sections: Each(&[fit::section]),
-        headlines: fit::headlines,
-        json: &[("derived.fits", |run| Some(line::json(run)))],
-        ..View::NONE
-    },
     View {
         rank: Rank::Limits,
         is_limit: true,
@@ -82,6 +75,17 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["level"],
         sections: Each(&[limits::section]),
         headlines: limits::headlines,
+        ..View::NONE
+    },
+];
+
+/// What is shown of workers and of fits over page sizes, wherever faults were taken.
+pub(crate) const FITS: &[View] = &[
+    View { sections: Each(&[workers::section, workers::beside_section]), ..View::NONE },
+    View {
+        sections: Each(&[fit::section]),
+        headlines: fit::headlines,
+        json: &[("derived.fits", |run| Some(line::json(run)))],
         ..View::NONE
     },
 ];

@@ -1,6 +1,6 @@
 //! Reports of faults over golden records.
 
-use pagelab_fault::PART;
+use pagelab_fault::{FITS, PART};
 use pagelab_report::{VIEWS, Views};
 
 #[cfg(test)]
@@ -15,5 +15,5 @@ mod userfaultfd;
 
 /// What is shown of faults, and of any run.
 fn views() -> Views {
-    Views::new(VIEWS.iter().chain(PART.views), |_, _| None)
+    Views::new(VIEWS.iter().chain(PART.views).chain(FITS.views), |_, _| None)
 }

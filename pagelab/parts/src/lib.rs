@@ -9,6 +9,7 @@ pub const PARTS: &[&Part] = &[
     &SEVERAL,
     &pagelab_fault::PART,
     &pagelab_segments::PART,
+    &pagelab_fault::FITS,
     &pagelab_emulation::PART,
     &pagelab_memtype::PART,
     &pagelab_translation::PART,

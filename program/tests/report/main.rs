@@ -22,6 +22,7 @@ mod walks;
 
 /// What is shown of programs, and of what prices their faults.
 fn views() -> Views {
-    let tables = [PART.views, VIEWS, pagelab_fault::PART.views, TRANSLATION.views];
+    let [fault, fits] = [pagelab_fault::PART, pagelab_fault::FITS];
+    let tables = [PART.views, VIEWS, fault.views, fits.views, TRANSLATION.views];
     Views::new(tables.into_iter().flatten(), |_, _| None)
 }

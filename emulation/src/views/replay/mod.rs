@@ -4,7 +4,7 @@
 //! same processes: `noop`, which only decodes, and `base`, where fast-mem ended. Times of different
 //! cases are set side by side for readers only, where nothing else is possible.
 //!
-//! The readers' table is in [`readers`]; what fast-mem published is in `published/fast-memory`.
+//! The readers' table is in `readers`; what fast-mem published is in `published/fast-memory`.
 
 mod beside;
 mod charts;

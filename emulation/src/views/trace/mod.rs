@@ -4,7 +4,7 @@
 //! same name here, so that the two can stand beside each other. A published record that has shares
 //! only leaves the counts out.
 //!
-//! Tables and charts are in [`mod@section`] and [`mod@charts`]; nothing here looks at a trace.
+//! Tables and charts are in `section` and `charts`; nothing here looks at a trace.
 
 mod charts;
 mod section;
