@@ -50,7 +50,9 @@ pub(crate) fn begins() -> bool {
 
 /// The change is done.
 pub(crate) fn ends() {
-    CHANGES.fetch_sub(1, Ordering::SeqCst);
+    // Of what began in the parent there is no count here: see `after_fork_in_child`.
+    let less = |count: usize| count.checked_sub(1);
+    let _ = CHANGES.fetch_update(Ordering::SeqCst, Ordering::Relaxed, less);
     OWN.set(OWN.get() - 1);
 }
 
@@ -67,10 +69,12 @@ pub(crate) fn after_fork() {
     FORKING.store(false, Ordering::SeqCst);
 }
 
-/// In the child, which has none of the threads that waited meanwhile.
+/// In the child, which has none of the threads that waited meanwhile. This thread may be in the
+/// midst of a change, of which a signal handler forked, or about to begin or to end one: so nothing
+/// is counted of it, as nobody else is here for whom it would have to be.
 pub(crate) fn after_fork_in_child() {
     // Written to only where it differs: the page is shared with the parent until then.
-    if CHANGES.load(Ordering::Relaxed) != OWN.get() {
-        CHANGES.store(OWN.get(), Ordering::SeqCst);
+    if CHANGES.load(Ordering::Relaxed) != 0 {
+        CHANGES.store(0, Ordering::SeqCst);
     }
 }

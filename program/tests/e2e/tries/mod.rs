@@ -19,8 +19,8 @@ use pagelab_sys::{counts::reports_free_pages, knobs::memcg, machine::Tree};
 use crate::{
     explain::compiled,
     support::{
-        Ended, Lab, Live, Machine, Saved, failure, is_skipped, lacked, measured, put_together,
-        signal, skip, until,
+        Ended, Lab, Live, Machine, Saved, failure, is_root, is_skipped, lacked, measured,
+        put_together, signal, skip, until,
     },
 };
 
@@ -48,6 +48,11 @@ fn is_seen(record: &Record) -> bool {
     mappings.filter_map(|table| table.cell("resident")).sum::<i64>() >= 8 << 20
 }
 
+/// Whether a look could read what its pages are, which may come too late for a program that ends.
+fn is_known(record: &Record) -> bool {
+    !is_root() || measured(record).series.iter().any(|series| series.name == tried::LARGE)
+}
+
 /// Tries until these rungs had every huge page that they asked for and a look came while they held
 /// their memory, or one is skipped. On a busy machine a program may end before a look.
 fn seen(
@@ -66,7 +71,7 @@ fn seen(
                 if lacks {
                     put_together();
                 }
-                !lacks && is_seen(record)
+                !lacks && is_seen(record) && is_known(record)
             });
         is_good.then_some((ended, rungs))
     })
