@@ -179,7 +179,7 @@ fn leads_somewhere(tree: &Tree, from: &str, target: &str) -> bool {
 mod tests {
     use super::*;
 
-    const BENCH: &str = "fault/src/throughput.rs";
+    const BENCH: &str = "fault/src/throughput/mod.rs";
     const CODE: &str = "/// A workload.\nconst T: Described<A> = Described {\n    resolve: \
                         |case| case.with(\"size\", \"2m\"),\n    \
                         ..Described::new(\"fault/throughput\")\n};\n";

@@ -130,7 +130,7 @@ fn a_time_that_is_too_long_is_none_and_the_longest_does_not_wrap() {
 
 #[test]
 fn a_budget_is_shared_among_the_cases() {
-    let suite = parse(include_str!("../../suites/quick.toml"), KNOWN).unwrap();
+    let suite = parse(include_str!("../../../suites/quick.toml"), KNOWN).unwrap();
     let clock = ClockChoice::Raw;
     let over = Overrides { budget: Some("3".parse().unwrap()), ..Overrides::default() };
     let plan = of_suite(&suite, clock, over).unwrap();

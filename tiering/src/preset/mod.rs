@@ -19,16 +19,16 @@ use super::{
 
 /// The built-in scenarios: name and text.
 pub const PRESETS: &[(&str, &str)] = &[
-    ("plain", include_str!("../../presets/plain.toml")),
-    ("pghot-v7/scan-1s", include_str!("../../presets/pghot-v7/scan-1s.toml")),
-    ("pghot-v7/scan-100ms", include_str!("../../presets/pghot-v7/scan-100ms.toml")),
-    ("pghot-v7/overcommit", include_str!("../../presets/pghot-v7/overcommit.toml")),
-    ("pghot-v7/graph500", include_str!("../../presets/pghot-v7/graph500.toml")),
-    ("pghot-v7-nps2/graph500", include_str!("../../presets/pghot-v7-nps2/graph500.toml")),
-    ("pghot-v6/graph500", include_str!("../../presets/pghot-v6/graph500.toml")),
-    ("pghot-v3/mode-1", include_str!("../../presets/pghot-v3/mode-1.toml")),
-    ("pghot-v3/mode-2", include_str!("../../presets/pghot-v3/mode-2.toml")),
-    ("pghot-v3/mode-3", include_str!("../../presets/pghot-v3/mode-3.toml")),
+    ("plain", include_str!("../../../presets/plain.toml")),
+    ("pghot-v7/scan-1s", include_str!("../../../presets/pghot-v7/scan-1s.toml")),
+    ("pghot-v7/scan-100ms", include_str!("../../../presets/pghot-v7/scan-100ms.toml")),
+    ("pghot-v7/overcommit", include_str!("../../../presets/pghot-v7/overcommit.toml")),
+    ("pghot-v7/graph500", include_str!("../../../presets/pghot-v7/graph500.toml")),
+    ("pghot-v7-nps2/graph500", include_str!("../../../presets/pghot-v7-nps2/graph500.toml")),
+    ("pghot-v6/graph500", include_str!("../../../presets/pghot-v6/graph500.toml")),
+    ("pghot-v3/mode-1", include_str!("../../../presets/pghot-v3/mode-1.toml")),
+    ("pghot-v3/mode-2", include_str!("../../../presets/pghot-v3/mode-2.toml")),
+    ("pghot-v3/mode-3", include_str!("../../../presets/pghot-v3/mode-3.toml")),
 ];
 
 /// A scenario file.

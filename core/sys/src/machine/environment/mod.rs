@@ -96,7 +96,7 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    toml::from_str(include_str!("environment/facts.toml")).expect("a test reads it")
+    toml::from_str(include_str!("../environment/facts.toml")).expect("a test reads it")
 });
 
 /// Every fact about this machine, now: identity first, volatile facts last.
