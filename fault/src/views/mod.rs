@@ -11,15 +11,20 @@ pub(crate) mod throughput;
 mod userfaultfd;
 mod workers;
 
+use std::sync::LazyLock;
+
 use pagelab_record::vocabulary::series::{END_TO_END, FAULT};
 use pagelab_report::{
     Derive::{self, Alone},
-    Rank,
+    Rank, Rule,
     Sections::{Each, Many},
     Time, View,
 };
 
 use self::throughput::FAULT_IN;
+
+/// What is worth a sentence.
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| Rule::read(include_str!("rules.toml")));
 
 /// In the order of reading.
 pub(crate) const VIEWS: &[View] = &[
@@ -29,6 +34,7 @@ pub(crate) const VIEWS: &[View] = &[
         short: &["kind", "page"],
         derive: &[Derive::Limits(latency::derive)],
         sections: Each(&[latency::section]),
+        findings: || &RULES,
         headlines: latency::headlines,
         ..View::NONE
     },
